@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from amicrawl.archive.index.collection.file import collect_file
+from amicrawl.archive.index.collection.products import PRODUCTS as _KINDS
+from amicrawl.archive.index.collection.products import FileJob
+from amicrawl.archive.index.merging.merge import merge
+from amicrawl.archive.lines.sorting import external_sort, write_lines
+from amicrawl.archive.table.builder import make_table
 from amicrawl.disk import Disk
-from amicrawl.index.collection.file import collect_file
-from amicrawl.index.collection.products import PRODUCTS as _KINDS
-from amicrawl.index.collection.products import FileJob
-from amicrawl.index.lines.sorting import external_sort, write_lines
-from amicrawl.index.merging.merge import merge
-from amicrawl.table.builder import make_table
 from benchmarks.measure import run
 from benchmarks.pages import Pages
 

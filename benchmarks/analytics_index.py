@@ -28,8 +28,8 @@ import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.index.lines.record_lines import cdxj_lines
-from amicrawl.index.reading.records import Broken, read_records
+from amicrawl.archive.lines.record_lines import cdxj_lines
+from amicrawl.reading.records import Broken, read_records
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import run
 from benchmarks.report import machine
@@ -37,7 +37,7 @@ from benchmarks.report import machine
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amicrawl.index.reading.records import Record
+    from amicrawl.reading.records import Record
     from benchmarks.measure import Cost
 
 PEER = Path(__file__).parent / "peers" / "cdxj_indexer"

@@ -27,10 +27,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.index.sidecar.detectors import Subject, installed_detectors
-from amicrawl.index.sidecar.findings import Charset
-from amicrawl.index.sidecar.media_type import Signatures
-from amicrawl.index.sidecar.text import CharsetDetector
+from amicrawl.archive.index.sidecar.detectors import Subject, installed_detectors
+from amicrawl.archive.index.sidecar.findings import Charset
+from amicrawl.archive.index.sidecar.media_type import Signatures
+from amicrawl.archive.index.sidecar.text import CharsetDetector
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import Cost, run
 from benchmarks.report import machine
@@ -39,7 +39,7 @@ from benchmarks.soft404.wordings import WORDINGS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from amicrawl.index.sidecar.detectors import TypeDetector
+    from amicrawl.archive.index.sidecar.detectors import TypeDetector
 
 ROOT = Path(__file__).parent.parent
 PEER = ROOT / "benchmarks" / "peers" / "sidecar_detectors"

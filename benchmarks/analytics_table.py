@@ -35,10 +35,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.archive.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge, merge_job
+from amicrawl.archive.index.sidecar.findings import added_fields
+from amicrawl.archive.table import make_table
 from amicrawl.disk import Disk
-from amicrawl.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge, merge_job
-from amicrawl.index.sidecar.findings import added_fields
-from amicrawl.table import make_table
 from benchmarks.crawlers import ROOT
 from benchmarks.report import machine
 

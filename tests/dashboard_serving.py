@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amicrawl.dashboard.serving import Settings, serving_in_thread
 from amicrawl.disk import Disk
-from amicrawl.jobs.connection import RedisSettings
+from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
+from amicrawl.fleet.jobs.connection import RedisSettings
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from amicrawl.dashboard.serving import Running
+    from amicrawl.fleet.dashboard.serving import Running
 
 
 def serve_in_thread(

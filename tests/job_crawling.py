@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Self
 import warm_processes
 from loopback import PROJECT, QUICK, environment, page
 
-from amicrawl.jobs.connection import JobStore, connect
-from amicrawl.jobs.submission import Submission, submit
+from amicrawl.fleet.jobs.connection import JobStore, connect
+from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

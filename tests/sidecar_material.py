@@ -6,13 +6,13 @@ import gzip
 import io
 from typing import TYPE_CHECKING
 
-from amicrawl.index.reading.records import records_of
+from amicrawl.reading.records import records_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from amicrawl.index.reading.records import Record
+    from amicrawl.reading.records import Record
 
 ENGLISH = (
     "The engineers who built the dam wrote pamphlets about their work, and the office has kept most of "

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.archive.lines import files_in, refuse_collection
+from amicrawl.archive.location import Facts, Location, is_uri, reachable
 from amicrawl.disk import explained
 from amicrawl.errors import InputError, OutputError, UsageError
-from amicrawl.index.lines.line_reader import files_in, refuse_collection
-from amicrawl.index.location import Facts, Location, is_uri, reachable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,27 +10,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from amicrawl.archive.index import (
+    BLOCK_LINES,
+    SHARD_LINES,
+    CdxServer,
+    answer,
+    count_pages,
+    is_loopback,
+    open_sources,
+    request_of,
+    write_zipnum,
+)
+from amicrawl.archive.index.lookup.server import PATH
+from amicrawl.archive.lines import external_sort, files_in, line_blocks
+from amicrawl.archive.location import Location
 from amicrawl.cli.archive_files import make_directory, placed_lines
 from amicrawl.cli.options import AsJson, BlockLines, PartitionedOptions, Port, grouped
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.index.lines.line_reader import files_in, line_blocks
-from amicrawl.index.lines.sorting import external_sort
-from amicrawl.index.location import Location
-from amicrawl.index.lookup.query import answer, count_pages
-from amicrawl.index.lookup.request import request_of
-from amicrawl.index.lookup.server import PATH, CdxServer, is_loopback
-from amicrawl.index.lookup.source import open_sources
-from amicrawl.index.zipnum.cluster import BLOCK_LINES, SHARD_LINES
-from amicrawl.index.zipnum.writer import write_zipnum
 from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.index.lookup.request import CdxRequest
-    from amicrawl.index.lookup.source import IndexSource
-    from amicrawl.index.zipnum.writer import Written
+    from amicrawl.archive.index import CdxRequest, IndexSource, Written
 
 _LONGEST_SHOWN = 1 << 20
 
@@ -213,8 +216,8 @@ def _zipnum_here(paths: Sequence[str], out: str, **options: Any) -> Written:
 
 def _zipnum_on_spark(paths: Sequence[str], out: str, *, master: str, **options: Any) -> Written:
     # Both need an extra.
-    from amicrawl.index.spark import session  # noqa: PLC0415
-    from amicrawl.index.zipnum.spark import write_zipnum_on_spark  # noqa: PLC0415
+    from amicrawl.archive.index import write_zipnum_on_spark  # noqa: PLC0415
+    from amicrawl.archive.spark import session  # noqa: PLC0415
 
     indexes, where = placed_lines(paths, suffixes=_SUFFIXES), Location.of(out)
     with session(master) as spark:

@@ -10,10 +10,7 @@ import typer
 
 from amicrawl.cli.options import AsOneObject
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.crawlfile import examine
-from amicrawl.crawlfile.crawl_file import effective
-from amicrawl.crawlfile.keys import shipped_schema
-from amicrawl.crawlfile.reading import read_sheet
+from amicrawl.crawlfile import effective, examine, read_sheet, shipped_schema
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.terminal import harmless
 

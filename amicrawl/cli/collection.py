@@ -9,6 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.archive.index import ProductOptions, as_object, collect, installed_detectors, jobs_for
+from amicrawl.archive.index.collection.products import PRODUCTS
+from amicrawl.archive.lines import Compat, IndexOptions
+from amicrawl.archive.location import Location, is_uri
 from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
 from amicrawl.cli.collection_steps import STEPS, source_of, step_lines, take_steps, write
 from amicrawl.cli.derivatives import show_detectors
@@ -16,18 +20,12 @@ from amicrawl.cli.file_work import CompatOption, DirRoot, Post, Screen, do_place
 from amicrawl.cli.options import EngineOptions, Processes, Quiet, grouped, process_count, resumable
 from amicrawl.cli.table import ColumnOptions
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.index.collection.collecting import as_object, collect
-from amicrawl.index.collection.products import PRODUCTS, ProductOptions, jobs_for
-from amicrawl.index.lines.record_lines import Compat, IndexOptions
-from amicrawl.index.location import Location, is_uri
-from amicrawl.index.sidecar.detectors import installed_detectors
 from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from amicrawl.index.collection.collecting import Collected
-    from amicrawl.index.collection.file import Outcome
+    from amicrawl.archive.index import Collected, Outcome
 
 _ALL = "all"
 _NAMES = ", ".join([*PRODUCTS, *STEPS])

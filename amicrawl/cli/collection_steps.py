@@ -16,16 +16,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from amicrawl.archive.index import MARKS
+from amicrawl.archive.index.collection.collecting import FAILED
+from amicrawl.archive.location import Location, reachable
+from amicrawl.archive.report import count_on_spark, counts_to_json, files_of, read_counts, text_lines
+from amicrawl.archive.table import REJECTS_SUFFIX, REPORT_SUFFIX, NoRowsError, beside, make_table
 from amicrawl.disk import OPEN_SUFFIX, Disk, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError
-from amicrawl.index.collection.collecting import FAILED
-from amicrawl.index.collection.products import MARKS
-from amicrawl.index.location import Location, reachable
-from amicrawl.report.counts_json import counts_to_json
-from amicrawl.report.inputs import files_of
-from amicrawl.report.reading import count_on_spark, read_counts
-from amicrawl.report.text import text_lines
-from amicrawl.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, NoRowsError, beside, make_table
 from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
@@ -33,8 +30,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from amicrawl.index.collection.collecting import Collected
-    from amicrawl.table import TableOptions, TableReport
+    from amicrawl.archive.index import Collected
+    from amicrawl.archive.table import TableOptions, TableReport
 
 
 TABLE, SUMMARY = "table", "summary.json"
@@ -57,7 +54,7 @@ def make_table_of(
     try:
         if spark is not None:
             # An extra.
-            from amicrawl.table.spark import make_table_on_spark  # noqa: PLC0415
+            from amicrawl.archive.table import make_table_on_spark  # noqa: PLC0415
 
             out.remove()
             report = make_table_on_spark(spark, files, out, options=options)
@@ -176,7 +173,7 @@ def take_steps(
             state = hashlib.sha256(written.encode()).hexdigest()
             taken = _taken_before(name, state, out)
             if taken is None and master is not None and spark is None:
-                from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
+                from amicrawl.archive.spark import session  # noqa: PLC0415  # an extra
 
                 spark = stack.enter_context(session(master, shows_tasks=False))
             take = partial(STEPS[name].take, files, out, options, spark)

@@ -11,13 +11,14 @@ import os
 import re
 import sys
 from functools import partial
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from typer import BadParameter
 from typer.core import TyperArgument, TyperCommand
 from typer.main import get_command, get_group
+
+from amicrawl.wings import import_of_wing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -133,7 +134,7 @@ class Listed(TyperCommand):
 def loaded(name: str) -> Any:
     """Return the command *name*, with all its options."""
     module, _, made_of_name = COMMANDS[name].where.partition(":")
-    made_of = getattr(import_module(f"amicrawl.cli.{module}"), made_of_name)
+    made_of = getattr(import_of_wing(f"amicrawl.cli.{module}"), made_of_name)
     if isinstance(made_of, typer.Typer):
         command: Any = get_group(made_of)
     else:

@@ -13,10 +13,10 @@ import typer
 from amicrawl.cli.options import PartitionedOptions, Quiet, Settings, grouped, pairs, settings_options
 from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig, Robots
-from amicrawl.crawl.start import start_crawl
-from amicrawl.crawlfile.schedule import Action, Plan, last_crawls, plan
+from amicrawl.crawl import start_crawl
+from amicrawl.crawlfile import Action, Plan, last_crawls, plan
 from amicrawl.errors import InputError, UsageError
-from amicrawl.seed.source import earlier_indexes
+from amicrawl.seed import earlier_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -347,7 +347,7 @@ def _holds_toml(path: Path) -> bool:
     # A pipe could be read only once, and is the spider's.
     if path.suffix.lower() in _LISTS or not path.is_file() or path.stat().st_size > _MOST:
         return False
-    from amicrawl.crawlfile.lines import parsed_toml  # noqa: PLC0415  # for files of no other kind
+    from amicrawl.crawlfile import parsed_toml  # noqa: PLC0415  # for files of no other kind
 
     try:
         return bool(parsed_toml(path.read_text(encoding="utf-8")))

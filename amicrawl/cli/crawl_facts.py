@@ -20,10 +20,9 @@ from amicrawl.capture import Failure
 from amicrawl.disk import OPEN_SUFFIX, is_locked
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.parquet import NotWholeError, ParquetTable
-from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
-from amicrawl.record.files import TABLE_NAME
-from amicrawl.record.journal import NAMES, journals, read_rows
-from amicrawl.seed.source import earlier_indexes
+from amicrawl.record import FILE_NAME, TABLE_NAME, journals, read_crawl_json, read_rows
+from amicrawl.record.journal import NAMES
+from amicrawl.seed import earlier_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

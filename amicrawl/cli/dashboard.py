@@ -17,7 +17,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from amicrawl.dashboard.users import Users
+    from amicrawl.fleet.dashboard import Users
 
 _NEEDED = ("jinja2", "python_multipart", "starlette", "uvicorn")
 _USERS = "AMICRAWL_DASHBOARD_USERS"
@@ -92,7 +92,7 @@ def dashboard(context: typer.Context, *, redis: RedisOptions, server: ServerOpti
         return
     check_installed("dashboard", *_NEEDED)
     # Imported when it is called for: the extra may not be installed.
-    from amicrawl.dashboard.serving import Settings, serve  # noqa: PLC0415
+    from amicrawl.fleet.dashboard import Settings, serve  # noqa: PLC0415
 
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s", stream=sys.stderr
@@ -121,7 +121,7 @@ def add(name: NewName, role: RoleName, users: UsersFile, token: Token = False) -
     Example: amicrawl dashboard user add anna --role operate --users users.json
     """
     found = _users(users)
-    from amicrawl.dashboard.users import Role  # noqa: PLC0415
+    from amicrawl.fleet.dashboard import Role  # noqa: PLC0415
 
     found.put(name, role=Role[role], password=None if token else _password())
     if token:
@@ -146,7 +146,7 @@ def ls(users: UsersFile) -> None:
 
 def _users(path: Path) -> Users:
     check_installed("dashboard", *_NEEDED)
-    from amicrawl.dashboard.users import Users  # noqa: PLC0415
+    from amicrawl.fleet.dashboard import Users  # noqa: PLC0415
 
     if not path.parent.is_dir():
         raise InputError(f"{path.parent} is not a directory, so there can be no users file in it.")

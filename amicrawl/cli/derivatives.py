@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.archive.index import ProductOptions, Publisher, installed_detectors, jobs_for
+from amicrawl.archive.index.sidecar.detectors import KINDS
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
 from amicrawl.cli.file_work import Screen, do_files, print_error
 from amicrawl.cli.options import Processes, Quiet
-from amicrawl.index.collection.products import ProductOptions, jobs_for
-from amicrawl.index.derivatives.file import Publisher
-from amicrawl.index.sidecar.detectors import KINDS, installed_detectors
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

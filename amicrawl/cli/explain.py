@@ -18,14 +18,12 @@ from amicrawl.cli.options import AsOneObject, Reach, json_text
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawl.links import REQUISITE
 from amicrawl.crawlfile import read_crawl_file
-from amicrawl.discovery import Kind, Selection
-from amicrawl.discovery.selection import make_selection
+from amicrawl.discovery import Kind, Selection, make_selection
 from amicrawl.errors import InputError, UsageError
-from amicrawl.frontier.admission import Trap, classify
-from amicrawl.frontier.states import Status
+from amicrawl.frontier import Status, Trap, classify
 from amicrawl.jsontext import parsed_file
-from amicrawl.politeness.robots_policy import RobotsCache, robots_url
-from amicrawl.record.crawl_json import FILE_NAME, read_crawl_json
+from amicrawl.politeness import RobotsCache, robots_url
+from amicrawl.record import FILE_NAME, read_crawl_json
 from amicrawl.terminal import harmless
 from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
 
@@ -186,8 +184,7 @@ def _rules_of_file(path: Path) -> Rules:
     if file.spider != "site":
         raise UsageError(f"{path} is for the spider `{file.spider}`, which follows no links.")
     # Loaded for a crawl file only: the crawl's own reader of starts comes with Scrapy.
-    from amicrawl.crawl.arguments import SiteArguments  # noqa: PLC0415
-    from amicrawl.crawl.seedlist import read_starts  # noqa: PLC0415
+    from amicrawl.crawl import SiteArguments, read_starts  # noqa: PLC0415
 
     starts = read_starts(SiteArguments.parse(file.arguments))
     depth = file.arguments.get("depth", "inf")

@@ -7,24 +7,30 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.archive.index import (
+    Failed,
+    FileJob,
+    PlacedJob,
+    collect,
+    collect_by,
+    collect_file,
+    collect_placed,
+    do_placed,
+)
+from amicrawl.archive.lines import Compat
+from amicrawl.archive.location import Location
+from amicrawl.archive.workers import run_jobs
 from amicrawl.cli.options import process_count, resumable
 from amicrawl.errors import ExitCode
-from amicrawl.index.collection.collecting import Failed, collect, collect_by
-from amicrawl.index.collection.file import collect_file
-from amicrawl.index.collection.products import FileJob
-from amicrawl.index.collection.remote import PlacedJob, collect_placed, do_placed
-from amicrawl.index.lines.record_lines import Compat
-from amicrawl.index.location import Location
-from amicrawl.index.workers import run_jobs
 from amicrawl.terminal import ProgressBar, counted, harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from pathlib import Path
 
-    from amicrawl.index.collection.collecting import Collected, Event, Job, State
-    from amicrawl.index.collection.file import Outcome
-    from amicrawl.index.location import Facts
+    from amicrawl.archive.index import Collected, Outcome, State
+    from amicrawl.archive.index.collection.collecting import Event, Job
+    from amicrawl.archive.location import Facts
 
 
 CompatOption = Annotated[
@@ -154,8 +160,8 @@ def do_placed_files(
 
 def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
     # Both need an extra.
-    from amicrawl.index.collection.remote import collected_on_spark  # noqa: PLC0415
-    from amicrawl.index.spark import session  # noqa: PLC0415
+    from amicrawl.archive.index import collected_on_spark  # noqa: PLC0415
+    from amicrawl.archive.spark import session  # noqa: PLC0415
 
     if jobs:
         # The files that are done are shown; two bars would overwrite each other.

@@ -12,6 +12,24 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.archive.index import (
+    BLOCK_LINES,
+    MARKS,
+    FileJob,
+    ProductOptions,
+    named_apart,
+    write_blocks,
+    write_zipnum,
+)
+from amicrawl.archive.lines import (
+    Compat,
+    IndexOptions,
+    Layout,
+    merged_files,
+    without_repeats,
+    write_lines,
+)
+from amicrawl.archive.location import Location, is_uri
 from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
 from amicrawl.cli.file_work import (
     CompatOption,
@@ -24,19 +42,12 @@ from amicrawl.cli.file_work import (
 from amicrawl.cli.options import BlockLines, EngineOptions, Processes, Quiet, grouped
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError, UsageError
-from amicrawl.index.collection.products import MARKS, FileJob, ProductOptions, named_apart
-from amicrawl.index.lines.cdxj import Layout
-from amicrawl.index.lines.record_lines import Compat, IndexOptions
-from amicrawl.index.lines.sorting import merged_files, without_repeats, write_lines
-from amicrawl.index.location import Location, is_uri
-from amicrawl.index.reading.records import RECORD_TYPES
-from amicrawl.index.zipnum.cluster import BLOCK_LINES
-from amicrawl.index.zipnum.writer import write_blocks, write_zipnum
+from amicrawl.reading import RECORD_TYPES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from amicrawl.index.collection.collecting import Collected
+    from amicrawl.archive.index import Collected
 
 
 Files = Annotated[

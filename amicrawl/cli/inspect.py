@@ -10,14 +10,14 @@ import typer
 
 from amicrawl.cli.options import AsOneObject, json_text, print_lines
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.index.reading.records import read_records
+from amicrawl.reading import read_records
 from amicrawl.terminal import aligned, harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from amicrawl.cli.crawl_facts import CrawlFacts
-    from amicrawl.index.reading.records import Broken
+    from amicrawl.reading import Broken
 
 
 MOST_ROWS = 100_000

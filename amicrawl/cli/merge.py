@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
+from amicrawl.archive.index import Merged, merge_on_spark
+from amicrawl.archive.index import merge as merge_files
+from amicrawl.archive.index.merging.merge import SIDECAR_SUFFIXES
+from amicrawl.archive.lines import files_in
+from amicrawl.archive.location import Location
 from amicrawl.cli.archive_files import make_directory, placed_lines
 from amicrawl.cli.options import PartitionedOptions, Processes, Quiet, grouped, process_count
 from amicrawl.errors import ExitCode
-from amicrawl.index.lines.line_reader import files_in
-from amicrawl.index.location import Location
-from amicrawl.index.merging.merge import SIDECAR_SUFFIXES, Merged
-from amicrawl.index.merging.merge import merge as merge_files
-from amicrawl.index.merging.spark import merge_on_spark
 from amicrawl.terminal import ProgressBar, counted, harmless
 
 Indexes = Annotated[
@@ -59,7 +59,7 @@ def merge(
             bar.show(merged.files, files, f"{merged.files:,} of {counted(files, 'file')}, {lines}")
 
         if spark.on_spark:
-            from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
+            from amicrawl.archive.spark import session  # noqa: PLC0415  # an extra
 
             placed = placed_lines([indexes])
             beside = placed_lines(sidecars, suffixes=SIDECAR_SUFFIXES)

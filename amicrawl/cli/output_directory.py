@@ -11,9 +11,8 @@ import typer
 from amicrawl.cli.options import CrawlDirectory, check_directory
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
-from amicrawl.record.bucket import open_bucket
+from amicrawl.record import Uploads, open_bucket
 from amicrawl.record.repair import repair as repair_directory
-from amicrawl.record.upload import Uploads
 from amicrawl.terminal import counted, harmless, human_size
 
 if TYPE_CHECKING:

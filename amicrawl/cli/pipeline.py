@@ -23,28 +23,29 @@ from amicrawl.cli.project import crawl_settings, options_of_crawls, project_sett
 from amicrawl.cli.redis_options import RedisOptions, with_store
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
-from amicrawl.jobs.attempt import Workshop
-from amicrawl.jobs.checkpoint import path_of
-from amicrawl.jobs.connection import connect
-from amicrawl.jobs.data_directory import opened_store
-from amicrawl.jobs.lease import GRACE
-from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
-from amicrawl.jobs.pipeline_record import (
+from amicrawl.fleet.jobs import (
+    GRACE,
+    Mode,
+    Pipeline,
     PipelineIdentity,
+    PipelineOptions,
+    Workshop,
+    connect,
     is_silent,
+    opened_store,
+    path_of,
     pipelines,
+    queue_order,
     redis_now,
     tell_to_drain,
 )
-from amicrawl.jobs.queues import queue_order
-from amicrawl.jobs.supervisor import Mode
-from amicrawl.record.bucket import open_bucket
+from amicrawl.record import open_bucket
 from amicrawl.terminal import harmless, human_size, human_span
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from amicrawl.jobs.connection import JobStore, RedisSettings
+    from amicrawl.fleet.jobs import JobStore, RedisSettings
 
 
 _BUCKET = "AMICRAWL_BUCKET"

@@ -9,19 +9,25 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.archive.table import (
+    RECORDS_PER_FILE,
+    ExportOptions,
+    NamedQuery,
+    export_records,
+    named_query,
+)
+from amicrawl.archive.table.named_queries import named_queries
 from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.options import AsJson, check_installed, grouped, json_text, pairs
 from amicrawl.cli.query_output import FORMATS, write_answer
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
-from amicrawl.table.export import RECORDS_PER_FILE, ExportOptions, export_records
-from amicrawl.table.named_queries import NamedQuery, named_queries, named_query
 from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.table.query import Answer, QueryTable
+    from amicrawl.archive.table import Answer, QueryTable
 
 _MISSES_SHOWN = 20
 
@@ -145,7 +151,7 @@ def query(
 
 def _opened(path: Path, *, restricted: bool = True) -> QueryTable:
     check_installed("query", "duckdb")
-    from amicrawl.table.query import QueryTable  # noqa: PLC0415  # an extra
+    from amicrawl.archive.table import QueryTable  # noqa: PLC0415  # an extra
 
     return QueryTable(path, restricted=restricted)
 

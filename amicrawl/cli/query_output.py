@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from amicrawl.table.query import Answer
+    from amicrawl.archive.table import Answer
 
 FORMATS = ("table", "csv", "json", "jsonl", "parquet")
 """What an answer can be written as; files are known by the endings of all but the first."""

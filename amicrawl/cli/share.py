@@ -20,29 +20,33 @@ from amicrawl.cli.project import (
 )
 from amicrawl.cli.redis_options import RedisOptions, with_store
 from amicrawl.config import PREFIX, CrawlConfig, Identity
-from amicrawl.discovery.selection import has_scope
+from amicrawl.discovery import has_scope
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.jobs.connection import connect
-from amicrawl.jobs.lease import LEASE
-from amicrawl.jobs.sharing.creation import (
-    MOST_STARTS,
+from amicrawl.fleet.jobs import LEASE, connect
+from amicrawl.fleet.sharing import (
     SeedGiver,
+    Share,
+    ShareRecord,
+    Worker,
     begin,
+    checked_name,
+    child_command,
     keep_starts,
     seeds_given,
     starts_of,
+    written_once,
 )
-from amicrawl.jobs.sharing.share import INBOX, MOST_PARTITIONS, Share, ShareRecord, checked_name
-from amicrawl.jobs.sharing.worker import Worker, child_command, written_once
-from amicrawl.record.bucket import open_bucket
+from amicrawl.fleet.sharing.creation import MOST_STARTS
+from amicrawl.fleet.sharing.share import INBOX, MOST_PARTITIONS
+from amicrawl.record import open_bucket
 from amicrawl.seed import open_seed
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs import JobStore
     from amicrawl.seed import Fault, Seed
 
 

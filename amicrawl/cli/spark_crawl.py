@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from amicrawl.archive.spark import session
 from amicrawl.cli.options import pairs, settings_options
 from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.crawl.spark.driver import MOST_PARTITIONS, SparkCrawl, crawl_on_spark
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.index.spark import session
-from amicrawl.record.bucket import check_bucket_url
+from amicrawl.fleet.spark import MOST_PARTITIONS, SparkCrawl, crawl_on_spark
+from amicrawl.record import check_bucket_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -13,26 +13,36 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from amicrawl.archive.report import (
+    CDX_SUMMARY,
+    CORRECTED,
+    KINDS,
+    REPLAY,
+    STDIN,
+    count_on_spark,
+    counts_to_json,
+    files_of,
+    narrow_lines,
+    narrow_to_json,
+    overlap_lines,
+    overlap_of,
+    overlap_to_json,
+    read_counts,
+    report_to_json,
+    summary_to_json,
+    text_lines,
+)
 from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.options import EngineOptions, Quiet, check_installed, grouped
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
-from amicrawl.report.counts_json import counts_to_json, narrow_to_json, report_to_json, summary_to_json
-from amicrawl.report.figures import overlap_of, overlap_to_json
-from amicrawl.report.inputs import STDIN, files_of
-from amicrawl.report.reading import KINDS, count_on_spark, read_counts
-from amicrawl.report.text import REPLAY, narrow_lines, overlap_lines, text_lines
 from amicrawl.terminal import ProgressBar, counted, harmless
 
 if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Mapping, Sequence
 
-    from amicrawl.report.counts import Counts
-    from amicrawl.report.figures import Overlap
-    from amicrawl.report.reading import Reading
-    from amicrawl.report.years import YearsRead
+    from amicrawl.archive.report import Counts, Overlap, Reading, YearsRead
 
 
 class Tool(StrEnum):
@@ -199,7 +209,7 @@ def _counted(
     """Count *paths*, and those of --overlap if there are any; over Spark if there is a *master*."""
     others, kind = options.overlap or (), options.source
     if master is not None:
-        from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
+        from amicrawl.archive.spark import session  # noqa: PLC0415  # an extra
 
         # What is missing is found before Spark is started.
         files, other = ([file for name in names for file in files_of(name)] for names in (paths, others))
@@ -226,7 +236,7 @@ class _Shown(NamedTuple):
 
     def page(self, title: str) -> str:
         # What only some want is loaded for them alone, here and below: starting is most of a short run.
-        from amicrawl.report.page import page_of  # noqa: PLC0415
+        from amicrawl.archive.report import page_of  # noqa: PLC0415
 
         return page_of(
             self.counts,
@@ -262,7 +272,7 @@ class _Shown(NamedTuple):
 
 def _quick(paths: list[str], options: SummaryOptions) -> None:
     check_installed("query", "duckdb")
-    from amicrawl.report.parquet import count_narrow  # noqa: PLC0415  # loaded for this alone
+    from amicrawl.archive.report import count_narrow  # noqa: PLC0415  # loaded for this alone
 
     counts = count_narrow(paths)
     if options.as_json:
@@ -273,7 +283,7 @@ def _quick(paths: list[str], options: SummaryOptions) -> None:
 
 
 def _print_years(paths: list[str], options: YearOptions) -> None:
-    from amicrawl.report.years import folded, read_years  # noqa: PLC0415
+    from amicrawl.archive.report import folded, read_years  # noqa: PLC0415
 
     read_one = partial(
         read_years, monthly=options.monthly, full_host=options.full_host, fold=folded(options.fold)
@@ -295,7 +305,7 @@ def _print_years(paths: list[str], options: YearOptions) -> None:
 
 
 def _show_overlap(archives: Mapping[str, YearsRead], *, as_csv: bool) -> None:
-    from amicrawl.report.years import shared_csv, shared_years  # noqa: PLC0415
+    from amicrawl.archive.report import shared_csv, shared_years  # noqa: PLC0415
 
     names = dict(zip(archives, _names(list(archives)), strict=True))
     shared = shared_years({names[path]: read.years for path, read in archives.items()})

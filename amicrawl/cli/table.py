@@ -9,15 +9,22 @@ from typing import Annotated
 
 import typer
 
+from amicrawl.archive.lines import files_in
+from amicrawl.archive.location import Location, is_uri
+from amicrawl.archive.table import (
+    MONTH_PREFIX,
+    REJECTS_SUFFIX,
+    SCHEMAS,
+    Place,
+    TableOptions,
+    TableReport,
+    beside,
+    make_table,
+)
 from amicrawl.cli.archive_files import make_directory, placed_lines
 from amicrawl.cli.options import PartitionedOptions, Quiet, grouped
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
-from amicrawl.index.lines.line_reader import files_in
-from amicrawl.index.location import Location, is_uri
-from amicrawl.table import SCHEMAS, Place, TableOptions, TableReport, make_table
-from amicrawl.table.builder import REJECTS_SUFFIX, beside
-from amicrawl.table.schema import MONTH_PREFIX
 from amicrawl.terminal import ProgressBar, counted, harmless
 
 
@@ -82,8 +89,8 @@ def table(
     options = columns.table_options()
     spark.check_places([*inputs, out])
     if spark.on_spark:
-        from amicrawl.index.spark import session  # noqa: PLC0415  # an extra
-        from amicrawl.table.spark import make_table_on_spark  # noqa: PLC0415
+        from amicrawl.archive.spark import session  # noqa: PLC0415  # an extra
+        from amicrawl.archive.table import make_table_on_spark  # noqa: PLC0415
 
         places, where = placed_lines(inputs), Location.of(out)
         with session(spark.master) as opened:

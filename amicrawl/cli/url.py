@@ -24,11 +24,12 @@ from amicrawl.urls import (
     canonical_form,
     canonicalize,
     host_key,
+    octets,
     path_key,
     resolve,
     surt,
+    text_of,
 )
-from amicrawl.urls.grammar import octets, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

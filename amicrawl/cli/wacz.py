@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.archive.index import Description, pages_in_table, write_wacz
+from amicrawl.archive.index.wacz.package import SUFFIXES
 from amicrawl.cli.archive_files import archive_files, check_output_file
 from amicrawl.cli.file_work import print_error
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.index.wacz.package import SUFFIXES, Description, write_wacz
-from amicrawl.index.wacz.pages import pages_in_table
 from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amicrawl.index.reading.records import Broken
+    from amicrawl.reading import Broken
 
 
 Warcs = Annotated[

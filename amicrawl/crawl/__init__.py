@@ -1,1 +1,139 @@
 """The Scrapy side of a crawl: add-on, scheduler, dispatcher, handlers and pipelines."""
+
+from typing import TYPE_CHECKING
+
+from amicrawl.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from amicrawl.crawl.arguments import (
+        JOB_ARGUMENT,
+        RecrawlArguments,
+        SeedArguments,
+        SiteArguments,
+        configured,
+        explained,
+        job_argument,
+        known_arguments,
+        whole_number,
+    )
+    from amicrawl.crawl.decision import REDIRECTS, final_url
+    from amicrawl.crawl.feeding import offer_seed, on_a_thread
+    from amicrawl.crawl.in_force import Source
+    from amicrawl.crawl.opening import Resumed
+    from amicrawl.crawl.partition.batch import (
+        MOST_CHARACTERS,
+        MOST_LINKS,
+        Link,
+        encoded_batch,
+        encoded_link,
+        links_in,
+    )
+    from amicrawl.crawl.partition.links import Outgoing, take_links
+    from amicrawl.crawl.partition.outbox import Outbox
+    from amicrawl.crawl.policy import read_policy, write_policy
+    from amicrawl.crawl.processes import as_process
+    from amicrawl.crawl.processes.specification import Specification, allow
+    from amicrawl.crawl.rebuilding import rebuild
+    from amicrawl.crawl.run import Run, run_of
+    from amicrawl.crawl.seedlist import (
+        SeedList,
+        offer_starts,
+        read_starts,
+        seeds_come_in_batches,
+        site_crawled_in,
+    )
+    from amicrawl.crawl.start import start_crawl
+    from amicrawl.crawl.state import ABORTED
+    from amicrawl.crawl.watching.busy_hosts import BusyHosts
+    from amicrawl.crawl.wiring import make_resolver, make_wire
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        JOB_ARGUMENT="arguments",
+        ABORTED="state",
+        REDIRECTS="decision",
+        BusyHosts="watching.busy_hosts",
+        Link="partition.batch",
+        MOST_CHARACTERS="partition.batch",
+        MOST_LINKS="partition.batch",
+        Outbox="partition.outbox",
+        Outgoing="partition.links",
+        RecrawlArguments="arguments",
+        Resumed="opening",
+        Run="run",
+        SeedArguments="arguments",
+        SeedList="seedlist",
+        SiteArguments="arguments",
+        Source="in_force",
+        Specification="processes.specification",
+        allow="processes.specification",
+        as_process="processes",
+        configured="arguments",
+        encoded_batch="partition.batch",
+        encoded_link="partition.batch",
+        explained="arguments",
+        final_url="decision",
+        job_argument="arguments",
+        known_arguments="arguments",
+        links_in="partition.batch",
+        make_resolver="wiring",
+        make_wire="wiring",
+        offer_seed="feeding",
+        offer_starts="seedlist",
+        on_a_thread="feeding",
+        read_policy="policy",
+        read_starts="seedlist",
+        rebuild="rebuilding",
+        run_of="run",
+        seeds_come_in_batches="seedlist",
+        site_crawled_in="seedlist",
+        start_crawl="start",
+        take_links="partition.links",
+        whole_number="arguments",
+        write_policy="policy",
+    )
+
+__all__ = [
+    "ABORTED",
+    "JOB_ARGUMENT",
+    "MOST_CHARACTERS",
+    "MOST_LINKS",
+    "REDIRECTS",
+    "BusyHosts",
+    "Link",
+    "Outbox",
+    "Outgoing",
+    "RecrawlArguments",
+    "Resumed",
+    "Run",
+    "SeedArguments",
+    "SeedList",
+    "SiteArguments",
+    "Source",
+    "Specification",
+    "allow",
+    "as_process",
+    "configured",
+    "encoded_batch",
+    "encoded_link",
+    "explained",
+    "final_url",
+    "job_argument",
+    "known_arguments",
+    "links_in",
+    "make_resolver",
+    "make_wire",
+    "offer_seed",
+    "offer_starts",
+    "on_a_thread",
+    "read_policy",
+    "read_starts",
+    "rebuild",
+    "run_of",
+    "seeds_come_in_batches",
+    "site_crawled_in",
+    "start_crawl",
+    "take_links",
+    "whole_number",
+    "write_policy",
+]

@@ -41,6 +41,7 @@ from amicrawl.crawl.watching.progress import Progress
 from amicrawl.crawl.watching.stopping import DiskRoom, StopConditions
 from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import UsageError
+from amicrawl.wings import REGISTERED
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -358,17 +359,17 @@ def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) ->
     place("EXTENSIONS", Control, 10)
     for path, number, is_wanted in (
         # Before anything can be written: it knows whether that may be.
-        ("sharing.sharing.Sharing", -5, getattr(spider, "share", None)),
-        ("processes.child.Process", -5, is_child()),
+        (REGISTERED["share extension"], -5, getattr(spider, "share", None)),
+        ("amicrawl.crawl.processes.child.Process", -5, is_child()),
         # Before anything that opens the output: a directory that is another's is not touched.
-        ("job.joblink.JobLink", -2, getattr(spider, "job", None) is not None),
+        (REGISTERED["job extension"], -2, getattr(spider, "job", None) is not None),
         # Behind `Closing`, which has written down by then how the crawl ended.
-        ("uploading.Uploading", 10, config.bucket),
-        ("watching.metrics.MetricsEndpoint", 10, config.metrics),
-        ("watching.webhooks.Webhooks", 20, config.webhooks),
+        ("amicrawl.crawl.uploading.Uploading", 10, config.bucket),
+        ("amicrawl.crawl.watching.metrics.MetricsEndpoint", 10, config.metrics),
+        ("amicrawl.crawl.watching.webhooks.Webhooks", 20, config.webhooks),
     ):
         if is_wanted:
-            _place(settings, "EXTENSIONS", f"amicrawl.crawl.{path}", number)
+            _place(settings, "EXTENSIONS", path.replace(":", "."), number)
 
 
 def _trim_to_archiving(settings: BaseSettings, headers: Headers) -> None:

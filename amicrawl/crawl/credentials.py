@@ -13,16 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.crawlfile import is_reference, resolve
-from amicrawl.crawlfile.secrets import cookie_field, read_cookies
+from amicrawl.crawlfile import cookie_field, is_reference, read_cookies, resolve
 from amicrawl.errors import InputError, UsageError
-from amicrawl.fetch.proxy import proxy_of
+from amicrawl.fetch import proxy_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from amicrawl.config import CrawlConfig
-    from amicrawl.crawlfile.secrets import Cookie
+    from amicrawl.crawlfile import Cookie
     from amicrawl.urls import Fetchable
 
 _PORTS = {"http": 80, "https": 443}

@@ -17,12 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.crawl.links import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
-from amicrawl.discovery import Kind, set_names
-from amicrawl.discovery.links import links_of, names_links
-from amicrawl.discovery.selection import has_scope, make_selection
-from amicrawl.frontier import Offer, Source
-from amicrawl.frontier.outcomes import Soft404Detector
-from amicrawl.frontier.revisits import fingerprint_of
+from amicrawl.discovery import Kind, has_scope, links_of, make_selection, names_links, set_names
+from amicrawl.frontier import Offer, Soft404Detector, Source, fingerprint_of
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, text_of
 

@@ -67,7 +67,7 @@ def rows_from(directory: Path, first: int, columns: Sequence[str] = _COLUMNS) ->
 
 def rows_of_ami(paths: Sequence[Path], columns: Sequence[str] = _COLUMNS) -> Iterator[Any]:
     """Yield the rows of the indexes *paths* of ami."""
-    from amicrawl.record.table import opened_index  # noqa: PLC0415
+    from amicrawl.record import opened_index  # noqa: PLC0415
 
     for path in paths:
         with opened_index(path, is_ours=False) as table:
@@ -92,7 +92,7 @@ def _index(directory: Path) -> ParquetTable | None:
     path = directory / TABLE_NAME
     if not path.exists():
         return None
-    from amicrawl.record.table import opened_index  # noqa: PLC0415  # dear to load, and seldom needed
+    from amicrawl.record import opened_index  # noqa: PLC0415  # dear to load, and seldom needed
 
     return opened_index(path)
 

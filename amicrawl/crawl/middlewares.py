@@ -33,7 +33,7 @@ from amicrawl.crawl.links import META_JSON
 from amicrawl.crawl.requests import TICKET, ticket_of
 from amicrawl.crawl.responses import exception_of
 from amicrawl.crawl.run import Run, run_of
-from amicrawl.fetch.resolver import Unresolved
+from amicrawl.fetch import Unresolved
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:

@@ -23,14 +23,21 @@ from amicrawl.crawl.resuming import UNREAD_LINKS, Reconciled, read_again, reconc
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError, InputError, UsageError
-from amicrawl.frontier import Cause, DurableFrontier, LivePartition, Status
-from amicrawl.frontier.admission import Admission
-from amicrawl.frontier.corrections import kept_out, make_due
-from amicrawl.frontier.revisits import Revisits
-from amicrawl.frontier.state import IDENTITY
-from amicrawl.frontier.states import RESTING, WAITING
-from amicrawl.politeness.robots_policy import LONGEST_UNREACHED
-from amicrawl.seed.source import earlier_indexes
+from amicrawl.frontier import (
+    IDENTITY,
+    RESTING,
+    WAITING,
+    Admission,
+    Cause,
+    DurableFrontier,
+    LivePartition,
+    Revisits,
+    Status,
+    kept_out,
+    make_due,
+)
+from amicrawl.politeness import LONGEST_UNREACHED
+from amicrawl.seed import earlier_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

@@ -16,8 +16,7 @@ from amicrawl.config import UNTOLD
 from amicrawl.crawl.credentials import redaction_note
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.record import Archive, CrawlJson
-from amicrawl.record.files import expanded
+from amicrawl.record import Archive, CrawlJson, expanded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -25,8 +24,7 @@ if TYPE_CHECKING:
 
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl.recorder import Recorder
-    from amicrawl.record import SealedFile
-    from amicrawl.record.repair import Repaired
+    from amicrawl.record import Repaired, SealedFile
 
 logger = logging.getLogger(__name__)
 

@@ -28,11 +28,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from amicrawl.config import Robots
 from amicrawl.errors import UsageError
-from amicrawl.fetch.guard import literal
-from amicrawl.politeness import Gates, HostPace, PaceRules
-from amicrawl.politeness.addresses import AddressGates
-from amicrawl.politeness.pace import is_busy
-from amicrawl.politeness.throttle import AdaptiveTimeout, Bandwidth
+from amicrawl.fetch import literal
+from amicrawl.politeness import (
+    AdaptiveTimeout,
+    AddressGates,
+    Bandwidth,
+    Gates,
+    HostPace,
+    PaceRules,
+    is_busy,
+)
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:

@@ -25,15 +25,21 @@ from amicrawl.crawl.index_rows import index_rows, rows_from, rows_of_ami
 from amicrawl.crawl.resuming import UNREAD_LINKS, Look
 from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source, Status
-from amicrawl.frontier.opening import best_state
-from amicrawl.frontier.state import IDENTITY, INDEX_ROWS
-from amicrawl.frontier.states import WAITING
+from amicrawl.frontier import (
+    IDENTITY,
+    INDEX_ROWS,
+    WAITING,
+    DurableFrontier,
+    LivePartition,
+    Offer,
+    Source,
+    Status,
+    best_state,
+)
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
-from amicrawl.record.captures import row_of
-from amicrawl.record.files import SUFFIX
-from amicrawl.record.reader import RECORD_TYPES, Members, rebuilt
-from amicrawl.seed.source import earlier_indexes
+from amicrawl.record import SUFFIX, Members, rebuilt, row_of
+from amicrawl.record.reader import RECORD_TYPES
+from amicrawl.seed import earlier_indexes
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 if TYPE_CHECKING:
@@ -41,7 +47,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.frontier.state import PartitionState
+    from amicrawl.frontier import PartitionState
     from amicrawl.seed import Seed
 
 logger = logging.getLogger(__name__)

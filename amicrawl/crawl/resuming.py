@@ -24,14 +24,20 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from amicrawl.capture import Failure
 from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.crawl.index_rows import index_rows, of_captures, rows_from
-from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
-from amicrawl.frontier.inventory import is_settled_since
-from amicrawl.frontier.revisits import Revisits
-from amicrawl.frontier.row_strings import offer_of
-from amicrawl.frontier.states import WAITING
-from amicrawl.politeness import Gates, HostBreaker, InflightLimit
-from amicrawl.politeness.robots_policy import robots_url
-from amicrawl.record.reader import stored
+from amicrawl.frontier import (
+    WAITING,
+    DurableFrontier,
+    Found,
+    Offer,
+    Outcome,
+    Revisits,
+    Source,
+    Status,
+    is_settled_since,
+    offer_of,
+)
+from amicrawl.politeness import Gates, HostBreaker, InflightLimit, robots_url
+from amicrawl.record import stored
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, text_of
 

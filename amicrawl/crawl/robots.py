@@ -48,7 +48,7 @@ from amicrawl.crawl.run import Run, run_of
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError
 from amicrawl.jsontext import parsed, parsed_file
-from amicrawl.politeness.robots_policy import (
+from amicrawl.politeness import (
     Access,
     RobotsCache,
     RobotsVerdict,

@@ -27,7 +27,7 @@ from amicrawl.crawl.visit import Exchanges, Visit
 from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.frontier.state import IDENTITY
+from amicrawl.frontier import IDENTITY
 from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.internals import Engine
     from amicrawl.crawl.links import OtherPartitions
     from amicrawl.crawl.visit import Exchanger, Links, Rule
-    from amicrawl.fetch import Wire, WireRequest
-    from amicrawl.fetch.resolver import Resolver
+    from amicrawl.fetch import Resolver, Wire, WireRequest
     from amicrawl.frontier import Dispatch, DurableFrontier
     from amicrawl.record import SealedFile
     from amicrawl.seed import Seed

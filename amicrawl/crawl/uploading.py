@@ -26,8 +26,7 @@ from scrapy.exceptions import NotConfigured
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError, UsageError
-from amicrawl.record.bucket import open_bucket
-from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
+from amicrawl.record import ConflictError, NotAsSealedError, StoppedError, Uploads, open_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -13,9 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from amicrawl.config import CrawlConfig, TlsPolicy
-    from amicrawl.fetch.resolver import Resolver
-    from amicrawl.fetch.tls import TlsSettings
-    from amicrawl.politeness.throttle import AdaptiveTimeout
+    from amicrawl.fetch import Resolver, TlsSettings
+    from amicrawl.politeness import AdaptiveTimeout
 
 _OTHER_FILES = 256
 _KEPT = 8192

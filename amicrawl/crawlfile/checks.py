@@ -20,8 +20,8 @@ from amicrawl.crawlfile.schedule import SAMPLE, run_id_at
 from amicrawl.crawlfile.secrets import ENV, FILE, exposure, is_reference
 from amicrawl.discovery import IgnoreSet, Scope, set_names
 from amicrawl.errors import UsageError
-from amicrawl.fetch.proxy import proxy_of
-from amicrawl.record.bucket import check_bucket_url
+from amicrawl.fetch import proxy_of
+from amicrawl.record import check_bucket_url
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:

@@ -11,12 +11,45 @@ frontier by the caller; what only the frontier can know (counts of a host, paylo
 before, calendars and shops without end) is asked there. To read on, begin with `links.py`.
 """
 
-from amicrawl.discovery.ignores import Ignored, IgnoreSet, set_names
-from amicrawl.discovery.kinds import Kind, Link
-from amicrawl.discovery.links import Limits, extract, is_read
-from amicrawl.discovery.scope import Decision, Scope
-from amicrawl.discovery.selection import Selected, Selection
-from amicrawl.discovery.shape import Shape, ShapeLimits, verdict
+from typing import TYPE_CHECKING
+
+from amicrawl.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from amicrawl.discovery.charset import charset_of
+    from amicrawl.discovery.coding import decoded
+    from amicrawl.discovery.ignores import Ignored, IgnoreSet, ignore_set, set_names
+    from amicrawl.discovery.kinds import Kind, Link
+    from amicrawl.discovery.links import Limits, extract, is_read, links_of, names_links
+    from amicrawl.discovery.scope import Decision, Scope
+    from amicrawl.discovery.selection import Selected, Selection, has_scope, make_selection
+    from amicrawl.discovery.shape import Shape, ShapeLimits, verdict
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        Decision="scope",
+        IgnoreSet="ignores",
+        Ignored="ignores",
+        Kind="kinds",
+        Limits="links",
+        Link="kinds",
+        Scope="scope",
+        Selected="selection",
+        Selection="selection",
+        Shape="shape",
+        ShapeLimits="shape",
+        charset_of="charset",
+        decoded="coding",
+        extract="links",
+        has_scope="selection",
+        ignore_set="ignores",
+        is_read="links",
+        links_of="links",
+        make_selection="selection",
+        names_links="links",
+        set_names="ignores",
+        verdict="shape",
+    )
 
 __all__ = [
     "Decision",
@@ -30,8 +63,15 @@ __all__ = [
     "Selection",
     "Shape",
     "ShapeLimits",
+    "charset_of",
+    "decoded",
     "extract",
+    "has_scope",
+    "ignore_set",
     "is_read",
+    "links_of",
+    "make_selection",
+    "names_links",
     "set_names",
     "verdict",
 ]

@@ -23,11 +23,8 @@ from urllib.parse import quote_from_bytes
 from amicrawl.discovery import coding, css, markup
 from amicrawl.discovery.charset import UTF_8, charset_of, decoded, transcoded
 from amicrawl.discovery.kinds import Found, Kind, Link, kind_of_relation
-from amicrawl.seed.seed import NotASeedError
-from amicrawl.seed.sitemap import entries_of
-from amicrawl.urls import resolve, text_of
-from amicrawl.urls.fetchable import Base
-from amicrawl.urls.grammar import WHITE_SPACE
+from amicrawl.seed import NotASeedError, entries_of
+from amicrawl.urls import WHITE_SPACE, Base, resolve, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

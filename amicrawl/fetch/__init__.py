@@ -23,13 +23,43 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.fetch.exchange import Limits
-    from amicrawl.fetch.guard import Guard
+    from amicrawl.fetch.guard import Guard, literal
+    from amicrawl.fetch.name_servers import SYSTEM
+    from amicrawl.fetch.proxy import proxy_of
     from amicrawl.fetch.request import WireRequest
+    from amicrawl.fetch.resolver import Resolver, Unresolved
+    from amicrawl.fetch.response import Head
     from amicrawl.fetch.spool import Spool
+    from amicrawl.fetch.tls import TlsSettings
     from amicrawl.fetch.wire import Wire
 else:
     __getattr__ = lazy_exports(
-        __name__, Guard="guard", Limits="exchange", Spool="spool", Wire="wire", WireRequest="request"
+        __name__,
+        Guard="guard",
+        Head="response",
+        Limits="exchange",
+        Resolver="resolver",
+        SYSTEM="name_servers",
+        Spool="spool",
+        TlsSettings="tls",
+        Unresolved="resolver",
+        Wire="wire",
+        WireRequest="request",
+        literal="guard",
+        proxy_of="proxy",
     )
 
-__all__ = ["Guard", "Limits", "Spool", "Wire", "WireRequest"]
+__all__ = [
+    "SYSTEM",
+    "Guard",
+    "Head",
+    "Limits",
+    "Resolver",
+    "Spool",
+    "TlsSettings",
+    "Unresolved",
+    "Wire",
+    "WireRequest",
+    "literal",
+    "proxy_of",
+]

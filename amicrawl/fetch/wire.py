@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from amicrawl.fetch.pool import Lane
     from amicrawl.fetch.request import Message, WireRequest
     from amicrawl.fetch.tls import TlsClient, TlsSettings
-    from amicrawl.politeness.throttle import AdaptiveTimeout
+    from amicrawl.politeness import AdaptiveTimeout
 
 
 _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})

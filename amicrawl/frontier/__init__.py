@@ -15,47 +15,117 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from amicrawl.frontier.admission import Admission, Trap, classify
+    from amicrawl.frontier.corrections import failed, kept_out, make_due
+    from amicrawl.frontier.dump import dump_pieces, read_dump
     from amicrawl.frontier.durable import DurableFrontier
+    from amicrawl.frontier.inventory import is_settled_since
     from amicrawl.frontier.live import LivePartition
-    from amicrawl.frontier.opening import Opened
-    from amicrawl.frontier.outcomes import judge
+    from amicrawl.frontier.opening import Opened, best_state, load
+    from amicrawl.frontier.outcomes import Soft404Detector, judge
+    from amicrawl.frontier.revisits import Revisits, fingerprint_of
     from amicrawl.frontier.row import Dispatch, Found, Offer, Outcome, Settled, Source
+    from amicrawl.frontier.row_strings import offer_of
+    from amicrawl.frontier.seen import KeyIndex
     from amicrawl.frontier.shard import belongs, shard_of
-    from amicrawl.frontier.states import Cause, Event, Status
+    from amicrawl.frontier.snapshot import Copies, write
+    from amicrawl.frontier.state import IDENTITY, INDEX_ROWS, PartitionState
+    from amicrawl.frontier.states import RESTING, WAITING, Cause, Event, Status
+    from amicrawl.frontier.store.directory import decode_superblock, list_directory, snapshot_name
+    from amicrawl.frontier.store.generations import Generations, begin_with
+    from amicrawl.frontier.store.logs import replay_logs
 else:
     __getattr__ = lazy_exports(
         __name__,
+        INDEX_ROWS="state",
+        Admission="admission",
         Cause="states",
+        Copies="snapshot",
         Dispatch="row",
         DurableFrontier="durable",
         Event="states",
         Found="row",
+        Generations="store.generations",
+        IDENTITY="state",
+        KeyIndex="seen",
         LivePartition="live",
         Offer="row",
         Opened="opening",
         Outcome="row",
+        PartitionState="state",
+        RESTING="states",
+        Revisits="revisits",
         Settled="row",
+        Soft404Detector="outcomes",
         Source="row",
         Status="states",
+        Trap="admission",
+        WAITING="states",
+        begin_with="store.generations",
         belongs="shard",
+        best_state="opening",
+        classify="admission",
+        decode_superblock="store.directory",
+        dump_pieces="dump",
+        failed="corrections",
+        fingerprint_of="revisits",
+        is_settled_since="inventory",
         judge="outcomes",
+        kept_out="corrections",
+        list_directory="store.directory",
+        load="opening",
+        make_due="corrections",
+        offer_of="row_strings",
+        read_dump="dump",
+        replay_logs="store.logs",
         shard_of="shard",
+        snapshot_name="store.directory",
+        write="snapshot",
     )
 
 __all__ = [
+    "IDENTITY",
+    "INDEX_ROWS",
+    "RESTING",
+    "WAITING",
+    "Admission",
     "Cause",
+    "Copies",
     "Dispatch",
     "DurableFrontier",
     "Event",
     "Found",
+    "Generations",
+    "KeyIndex",
     "LivePartition",
     "Offer",
     "Opened",
     "Outcome",
+    "PartitionState",
+    "Revisits",
     "Settled",
+    "Soft404Detector",
     "Source",
     "Status",
+    "Trap",
+    "begin_with",
     "belongs",
+    "best_state",
+    "classify",
+    "decode_superblock",
+    "dump_pieces",
+    "failed",
+    "fingerprint_of",
+    "is_settled_since",
     "judge",
+    "kept_out",
+    "list_directory",
+    "load",
+    "make_due",
+    "offer_of",
+    "read_dump",
+    "replay_logs",
     "shard_of",
+    "snapshot_name",
+    "write",
 ]

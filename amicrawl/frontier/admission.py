@@ -38,9 +38,7 @@ from xxhash import xxh64_intdigest
 
 from amicrawl.frontier.row import Source
 from amicrawl.frontier.tally import DistinctTally
-from amicrawl.urls import Refused, canonical_form
-from amicrawl.urls.canonical import MOST_PIECES
-from amicrawl.urls.grammar import octets
+from amicrawl.urls import MOST_PIECES, Refused, canonical_form, octets
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

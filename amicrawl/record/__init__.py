@@ -17,43 +17,134 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive, WarcStage
-    from amicrawl.record.captures import CaptureItem, validators_of
-    from amicrawl.record.crawl_json import CrawlJson
-    from amicrawl.record.files import TABLE_NAME, SealedFile
-    from amicrawl.record.journal import CapturesJournal
-    from amicrawl.record.repair import Repaired
-    from amicrawl.record.table import CAPTURES
-    from amicrawl.record.warc import unix_ms
+    from amicrawl.record.bucket import Bucket, check_bucket_url, open_bucket, small_object
+    from amicrawl.record.captures import CaptureItem, row_of, validators_of
+    from amicrawl.record.crawl_json import FILE_NAME, CrawlJson, known_files, read_crawl_json
+    from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, expanded, number_in, warc_name
+    from amicrawl.record.journal import CapturesJournal, journals, read_rows
+    from amicrawl.record.reader import Members, header_fields, rebuilt, stored
+    from amicrawl.record.repair import Repaired, repair_locked
+    from amicrawl.record.table import CAPTURES, Sink, join_tables, opened_index, warc_files_in_table
+    from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
+    from amicrawl.record.uploaded import Manifest, NotAManifestError, Uploaded, decoded, read_manifest
+    from amicrawl.record.warc import (
+        Record,
+        RecordIds,
+        RecordType,
+        field_lines,
+        gzip_member,
+        target_uri,
+        unix_ms,
+        warc_date,
+    )
     from amicrawl.record.writer import RecordLocation
 else:
     __getattr__ = lazy_exports(
         __name__,
         Archive="archive",
+        Bucket="bucket",
         CAPTURES="table",
         CaptureItem="captures",
         CapturesJournal="journal",
+        ConflictError="upload",
         CrawlJson="crawl_json",
+        FILE_NAME="crawl_json",
+        Manifest="uploaded",
+        Members="reader",
+        NotAManifestError="uploaded",
+        NotAsSealedError="upload",
+        Record="warc",
+        RecordIds="warc",
         RecordLocation="writer",
+        RecordType="warc",
         Repaired="repair",
+        SUFFIX="files",
         SealedFile="files",
+        Sink="table",
+        StoppedError="upload",
         TABLE_NAME="files",
+        Uploaded="uploaded",
+        Uploads="upload",
         WarcStage="archive",
+        check_bucket_url="bucket",
+        decoded="uploaded",
+        expanded="files",
+        field_lines="warc",
+        gzip_member="warc",
+        header_fields="reader",
+        join_tables="table",
+        journals="journal",
+        known_files="crawl_json",
+        number_in="files",
+        open_bucket="bucket",
+        opened_index="table",
+        read_crawl_json="crawl_json",
+        read_manifest="uploaded",
+        read_rows="journal",
+        rebuilt="reader",
+        repair_locked="repair",
+        row_of="captures",
+        small_object="bucket",
+        stored="reader",
+        target_uri="warc",
         unix_ms="warc",
         validators_of="captures",
+        warc_date="warc",
+        warc_files_in_table="table",
+        warc_name="files",
     )
 
 __all__ = [
     "CAPTURES",
+    "FILE_NAME",
+    "SUFFIX",
     "TABLE_NAME",
     "Archive",
+    "Bucket",
     "CaptureItem",
     "CapturesJournal",
+    "ConflictError",
     "CrawlJson",
     "Disk",
+    "Manifest",
+    "Members",
+    "NotAManifestError",
+    "NotAsSealedError",
+    "Record",
+    "RecordIds",
     "RecordLocation",
+    "RecordType",
     "Repaired",
     "SealedFile",
+    "Sink",
+    "StoppedError",
+    "Uploaded",
+    "Uploads",
     "WarcStage",
+    "check_bucket_url",
+    "decoded",
+    "expanded",
+    "field_lines",
+    "gzip_member",
+    "header_fields",
+    "join_tables",
+    "journals",
+    "known_files",
+    "number_in",
+    "open_bucket",
+    "opened_index",
+    "read_crawl_json",
+    "read_manifest",
+    "read_rows",
+    "rebuilt",
+    "repair_locked",
+    "row_of",
+    "small_object",
+    "stored",
+    "target_uri",
     "unix_ms",
     "validators_of",
+    "warc_date",
+    "warc_files_in_table",
+    "warc_name",
 ]

@@ -160,7 +160,7 @@ def _is_coded(capture: Capture, digest: str) -> bool:
     codings = b",".join(value for name, value in capture.fields if name.lower() == b"content-encoding")
     if not codings:
         return False
-    from amicrawl.discovery.coding import decoded  # noqa: PLC0415  # dear to load, and seldom needed
+    from amicrawl.discovery import decoded  # noqa: PLC0415  # dear to load, and seldom needed
 
     body = decoded(capture.payload(), codings, limit=_DECODED + 1)
     return len(body) <= _DECODED and hashlib.sha1(body, usedforsecurity=False).hexdigest() == digest

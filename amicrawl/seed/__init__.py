@@ -18,30 +18,44 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from amicrawl.seed.fields import checked_url
     from amicrawl.seed.formats import SeedFormat
+    from amicrawl.seed.jsonl import seed_of_json
     from amicrawl.seed.reader import BatchReader, SeedReader, count_entries, open_seed
-    from amicrawl.seed.seed import Fault, Seed
+    from amicrawl.seed.seed import Fault, NotASeedError, Seed
+    from amicrawl.seed.sitemap import entries_of
     from amicrawl.seed.sitemap_tree import SitemapLimits
+    from amicrawl.seed.source import earlier_indexes
 else:
     __getattr__ = lazy_exports(
         __name__,
         BatchReader="reader",
         Fault="seed",
+        NotASeedError="seed",
         Seed="seed",
         SeedFormat="formats",
         SeedReader="reader",
         SitemapLimits="sitemap_tree",
+        checked_url="fields",
         count_entries="reader",
+        earlier_indexes="source",
+        entries_of="sitemap",
         open_seed="reader",
+        seed_of_json="jsonl",
     )
 
 __all__ = [
     "BatchReader",
     "Fault",
+    "NotASeedError",
     "Seed",
     "SeedFormat",
     "SeedReader",
     "SitemapLimits",
+    "checked_url",
     "count_entries",
+    "earlier_indexes",
+    "entries_of",
     "open_seed",
+    "seed_of_json",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Spider
 
@@ -11,9 +11,6 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
-
-    from amicrawl.crawl.arguments import SeedArguments, SiteArguments
-    from amicrawl.crawl.queued import QueueArguments
 
 
 class FrontierSpider(Spider):
@@ -44,7 +41,19 @@ class FrontierSpider(Spider):
         """Do nothing: the page is archived by now."""
 
 
-def set_output(crawler: Crawler, arguments: SeedArguments | SiteArguments | QueueArguments) -> None:
+class OutputArguments(Protocol):
+    """The arguments of any spider that say where its output goes."""
+
+    @property
+    def out(self) -> str | None:
+        """Directory for the output."""
+
+    @property
+    def run_id(self) -> str | None:
+        """Sub-directory of `out` for this run."""
+
+
+def set_output(crawler: Crawler, arguments: OutputArguments) -> None:
     """Set the output directory that *arguments* name, above every other setting of it."""
     for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
         if value is not None:

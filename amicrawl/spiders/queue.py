@@ -5,24 +5,24 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.crawl.arguments import configured, explained
+from amicrawl.crawl import configured, explained
 from amicrawl.spiders import FrontierSpider, set_output
+from amicrawl.wings import registered
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from amicrawl.crawl.queued import QueueArguments, QueueFeed
-
 
 class QueueSpider(FrontierSpider):
-    """Fetches seeds from Redis. Arguments: `amicrawl.crawl.queued.QueueArguments`."""
+    """Fetches seeds from Redis. Arguments: `amicrawl.fleet.jobs.crawl.queued.QueueArguments`."""
 
     name = "queue"
 
-    queue_feed: QueueFeed
+    queue_feed: Any
+    """Takes seeds from Redis and acknowledges them: `amicrawl.fleet.jobs.crawl.queued.QueueFeed`."""
 
-    def __init__(self, *, arguments: QueueArguments, **kwargs: Any) -> None:
+    def __init__(self, *, arguments: Any, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.arguments = arguments
         self.asked = {name: str(value) for name, value in asdict(arguments).items() if value}
@@ -41,14 +41,10 @@ class QueueSpider(FrontierSpider):
         Raises UsageError or InputError.
         """
         # Scrapy loads every spider for any crawl, and the way to Redis takes a third of a second.
-        from amicrawl.crawl.queued import QueueArguments, QueueFeed  # noqa: PLC0415
-
-        kwargs = configured(crawler, kwargs)
-        default_key = str(crawler.settings.get("REDIS_START_URLS_KEY") or "")
-        arguments = QueueArguments.parse(kwargs, name=cls.name, default_key=default_key)
+        arguments, feed = registered("seed queue")(crawler, configured(crawler, kwargs), name=cls.name)
         set_output(crawler, arguments)
         spider = super().from_crawler(crawler, *args, arguments=arguments)
-        spider.queue_feed = QueueFeed(crawler, arguments)
+        spider.queue_feed = feed
         return spider
 
     async def offer(self) -> None:

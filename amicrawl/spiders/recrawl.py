@@ -6,15 +6,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.crawl.arguments import RecrawlArguments, configured, explained
-from amicrawl.crawl.run import run_of
-from amicrawl.crawl.seedlist import read_starts, site_crawled_in
+from amicrawl.crawl import RecrawlArguments, configured, explained, read_starts, run_of, site_crawled_in
 from amicrawl.spiders import FrontierSpider
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl.arguments import SiteArguments
+    from amicrawl.crawl import SiteArguments
     from amicrawl.seed import Seed
 
 

@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.crawl.arguments import JOB_ARGUMENT, SeedArguments, configured, explained, job_argument
-from amicrawl.crawl.processes import as_process
-from amicrawl.crawl.seedlist import SeedList, seeds_come_in_batches
+from amicrawl.crawl import (
+    JOB_ARGUMENT,
+    SeedArguments,
+    SeedList,
+    as_process,
+    configured,
+    explained,
+    job_argument,
+    seeds_come_in_batches,
+)
 from amicrawl.spiders import FrontierSpider, set_output
 
 if TYPE_CHECKING:

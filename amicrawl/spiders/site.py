@@ -8,16 +8,23 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.crawl.arguments import JOB_ARGUMENT, SiteArguments, configured, explained, job_argument
-from amicrawl.crawl.processes import as_process
-from amicrawl.crawl.seedlist import offer_starts, read_starts
+from amicrawl.crawl import (
+    JOB_ARGUMENT,
+    SiteArguments,
+    as_process,
+    configured,
+    explained,
+    job_argument,
+    offer_starts,
+    read_starts,
+)
 from amicrawl.spiders import FrontierSpider, set_output
+from amicrawl.wings import registered
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from amicrawl.crawl.job.opening import Job
     from amicrawl.seed import Seed
 
 
@@ -76,7 +83,7 @@ class JobSpider(SiteSpider):
 
     name = "job"
 
-    job: Job
+    job: Any
     """Reports the crawl to Redis, and brings the changes made there to the crawl."""
 
     @classmethod
@@ -84,9 +91,7 @@ class JobSpider(SiteSpider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Read and claim the job. Raises UsageError, InputError, RedisUnavailable or LeaseLost."""
         # Scrapy loads every spider for any crawl, and the way to Redis takes a third of a second.
-        from amicrawl.crawl.job.specification import JobArguments, opened  # noqa: PLC0415
-
-        job, site, starts = opened(crawler, JobArguments.parse(kwargs))
+        job, site, starts = registered("job")(crawler, kwargs)
         # The class above would read its own arguments out of a crawl file.
         spider = super(SiteSpider, cls).from_crawler(crawler, *args, arguments=site, starts=starts)
         spider.job = job

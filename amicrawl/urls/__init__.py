@@ -15,15 +15,25 @@ are `str` or `bytes`; octets that are not UTF-8 survive as lone surrogates (`gra
 begin with `canonical.py`.
 """
 
-from amicrawl.urls.canonical import DEFAULT_POLICY, Canonical, Policy, canonical_form, canonicalize
-from amicrawl.urls.fetchable import Fetchable, fetchable, resolve, without_userinfo
-from amicrawl.urls.grammar import Reason, Refused, octets, text_of
+from amicrawl.urls.canonical import (
+    DEFAULT_POLICY,
+    MOST_PIECES,
+    Canonical,
+    Policy,
+    canonical_form,
+    canonicalize,
+)
+from amicrawl.urls.fetchable import Base, Fetchable, fetchable, resolve, without_userinfo
+from amicrawl.urls.grammar import WHITE_SPACE, Reason, Refused, octets, text_of
 from amicrawl.urls.key import Grouping, UrlKey, host_group, host_key, path_key, seed_key, url_key
-from amicrawl.urls.suffix import registrable_domain
+from amicrawl.urls.suffix import covered_by_rules, exceptions, registrable_domain
 from amicrawl.urls.surt import surt
 
 __all__ = [
     "DEFAULT_POLICY",
+    "MOST_PIECES",
+    "WHITE_SPACE",
+    "Base",
     "Canonical",
     "Fetchable",
     "Grouping",
@@ -33,6 +43,8 @@ __all__ = [
     "UrlKey",
     "canonical_form",
     "canonicalize",
+    "covered_by_rules",
+    "exceptions",
     "fetchable",
     "host_group",
     "host_key",

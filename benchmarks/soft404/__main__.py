@@ -11,7 +11,7 @@ import sys
 from importlib.resources import files
 from pathlib import Path
 
-from amicrawl.index.sidecar.soft404 import Soft404Model
+from amicrawl.archive.index.sidecar.soft404 import Soft404Model
 from benchmarks.soft404.fit import Fit, fit, worth
 from benchmarks.soft404.pages import Fold, pages
 from benchmarks.soft404.wordings import WORDINGS
@@ -26,7 +26,7 @@ def main() -> None:
     target = (
         Path(sys.argv[1])
         if len(sys.argv) > 1
-        else Path(str(files("amicrawl.index.sidecar") / "soft404.json"))
+        else Path(str(files("amicrawl.archive.index.sidecar") / "soft404.json"))
     )
     made = _model(Fold.ALL)
     measured = _shown(_model(Fold.TRAINING))

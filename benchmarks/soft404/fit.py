@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from amicrawl.index.sidecar.soft404 import features_of
+from amicrawl.archive.index.sidecar.soft404 import features_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from amicrawl.index.sidecar.soft404 import Soft404Model
+    from amicrawl.archive.index.sidecar.soft404 import Soft404Model
     from benchmarks.soft404.pages import Page
 
 ROUNDS = 400

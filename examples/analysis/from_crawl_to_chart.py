@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import demo
 
-from amicrawl.table.named_queries import named_query
-from amicrawl.table.query import QueryTable
+from amicrawl.archive.table.named_queries import named_query
+from amicrawl.archive.table.query import QueryTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

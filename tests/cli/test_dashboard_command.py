@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.cli.options import check_installed
-from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.fleet.dashboard.users import Role, Users
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,12 +14,12 @@ from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.following import Following
 from amicrawl.crawl.in_force import Source
 from amicrawl.crawl.internals import ScrapyEngine
-from amicrawl.crawl.job.orders import Orders
 from amicrawl.crawl.run import Run
 from amicrawl.crawl.watching.control import Steering
 from amicrawl.discovery.selection import make_selection
 from amicrawl.disk import Disk
-from amicrawl.jobs.live_settings import LiveSettings
+from amicrawl.fleet.jobs.crawl.orders import Orders
+from amicrawl.fleet.jobs.live_settings import LiveSettings
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,15 +27,15 @@ from loopback import PROJECT, QUICK, crawl, environment
 from object_store import CREDENTIALS, ObjectStore
 from spark_engine import needs_spark
 
+from amicrawl.clock import steady_clock
+from amicrawl.crawl.partition.batch import Link, encoded_batch, encoded_link, links_in
 from amicrawl.crawl.processes.specification import allow
-from amicrawl.crawl.spark.bucket_objects import batches_name, packed, read_json, unpacked, write_json
-from amicrawl.crawl.spark.leases import Address, LeaseServer, PartitionLease
-from amicrawl.crawl.spark.seed_partitions import PARTITIONED, partitioned
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
+from amicrawl.fleet.spark.bucket_objects import batches_name, packed, read_json, unpacked, write_json
+from amicrawl.fleet.spark.leases import Address, LeaseServer, PartitionLease
+from amicrawl.fleet.spark.seed_partitions import PARTITIONED, partitioned
 from amicrawl.frontier import Source
-from amicrawl.jobs.lease_time import steady_clock
-from amicrawl.jobs.sharing.batch import Link, encoded_batch, encoded_link, links_in
 from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import BatchReader, Seed, SeedFormat, open_seed
 
@@ -335,7 +335,7 @@ def test_batches_pass_through_the_bucket_whatever_octets_they_have(tmp_path: Pat
 _ALLOWED = """
 import sys, time
 from amicrawl.crawl.processes.specification import Allowance
-from amicrawl.jobs.lease_time import steady_clock
+from amicrawl.clock import steady_clock
 Allowance(int(sys.argv[1]), steady_clock() - 1)
 print("begun", flush=True)
 time.sleep(300)

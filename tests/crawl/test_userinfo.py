@@ -12,8 +12,8 @@ from archive_reading import rows
 from loopback import RawServer, crawl, crawl_site, page
 
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.jobs.seedqueue import seed_in
-from amicrawl.jobs.submission import Submission, submit
+from amicrawl.fleet.jobs.seedqueue import seed_in
+from amicrawl.fleet.jobs.submission import Submission, submit
 from amicrawl.seed import Fault, open_seed
 from amicrawl.urls import without_userinfo
 

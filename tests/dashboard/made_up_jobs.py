@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.jobs.connection import JobStore, RedisSettings, connect
-from amicrawl.jobs.logs import Download, Entry, Ignore, encoded
-from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord
-from amicrawl.jobs.submission import Submission, submit
+from amicrawl.fleet.jobs.connection import JobStore, RedisSettings, connect
+from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, encoded
+from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord
+from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -25,15 +25,15 @@ from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, store_of
 from dashboard_serving import serve_in_thread
 from redis_server import end, started_server
 
-from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
+from amicrawl.fleet.dashboard.users import Role, Users
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from playwright.sync_api import Browser, Page
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 PASSWORD = "only for a picture"
 SITES = (

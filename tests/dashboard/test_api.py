@@ -13,15 +13,15 @@ import pytest
 from dashboard_asking import IDENT, OTHER, Asking, add_lines, download, run_job, until
 from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.api import OPERATIONS
-from amicrawl.dashboard.operations import document
+from amicrawl.fleet.dashboard.api import OPERATIONS
+from amicrawl.fleet.dashboard.operations import document
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from redis_server import RedisServer
 
-    from amicrawl.dashboard.serving import Running
+    from amicrawl.fleet.dashboard.serving import Running
 
 
 @pytest.fixture(scope="module")

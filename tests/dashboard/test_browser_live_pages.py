@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from dashboard.browsing import expect, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_job
 
-from amicrawl.jobs.logs import Download, Entry, Ignore, Stdout
+from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, Stdout
 
 if TYPE_CHECKING:
     from playwright.sync_api import APIResponse, Browser, Route
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 

@@ -10,12 +10,12 @@ from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_j
 from dashboard_serving import serve_in_thread
 from redis_server import end, started_server
 
-from amicrawl.dashboard import wording
+from amicrawl.fleet.dashboard import wording
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 
 def test_a_form_says_what_is_wrong_and_leads_to_the_job_that_is_there(

@@ -12,7 +12,7 @@ from dashboard.browsing import expect, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages
 from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.job_choice import ROWS
+from amicrawl.fleet.dashboard.job_choice import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
     from redis_server import RedisServer
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 JOBS, RUNNING = 500, 200
 NAMES = ("anna", "ben", "chloe")

@@ -9,8 +9,8 @@ from dashboard.browsing import expect, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, store_of
 from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.users import Role, Users
 from amicrawl.disk import Disk
+from amicrawl.fleet.dashboard.users import Role, Users
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,9 +11,9 @@ import pytest
 from dashboard_asking import IDENT, OTHER, Asking, run_job
 from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.problems import Problem
-from amicrawl.dashboard.summaries import INDEX, Summaries
-from amicrawl.jobs.watching import Seen
+from amicrawl.fleet.dashboard.problems import Problem
+from amicrawl.fleet.dashboard.summaries import INDEX, Summaries
+from amicrawl.fleet.jobs.watching import Seen
 from amicrawl.record import CAPTURES
 
 if TYPE_CHECKING:

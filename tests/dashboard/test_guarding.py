@@ -11,15 +11,15 @@ from dashboard_asking import Asking
 from dashboard_serving import serve_in_thread
 from loopback import free_port
 
-from amicrawl.dashboard.api import OPERATIONS
-from amicrawl.dashboard.app import BODY_LIMIT, Hosts, is_public
-from amicrawl.dashboard.operations import PREFIX
-from amicrawl.dashboard.serving import Settings, serving_in_thread
-from amicrawl.dashboard.users import Role, Users
-from amicrawl.dashboard.visitors import may_change
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
-from amicrawl.jobs.connection import RedisSettings
+from amicrawl.fleet.dashboard.api import OPERATIONS
+from amicrawl.fleet.dashboard.app import BODY_LIMIT, Hosts, is_public
+from amicrawl.fleet.dashboard.operations import PREFIX
+from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
+from amicrawl.fleet.dashboard.users import Role, Users
+from amicrawl.fleet.dashboard.visitors import may_change
+from amicrawl.fleet.jobs.connection import RedisSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.dashboard.serving import Running
+    from amicrawl.fleet.dashboard.serving import Running
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ import pytest
 from dashboard_asking import IDENT, OTHER, Asking, add_lines, run_job, until
 from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.views import (
+from amicrawl.fleet.dashboard.views import (
     entry_view,
     files_view,
     history_view,
@@ -19,15 +19,15 @@ from amicrawl.dashboard.views import (
     ignores_view,
     job_view,
 )
-from amicrawl.dashboard.wording import link, plain
-from amicrawl.jobs.watching import FIELDS, Seen
+from amicrawl.fleet.dashboard.wording import link, plain
+from amicrawl.fleet.jobs.watching import FIELDS, Seen
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from redis_server import RedisServer
 
-    from amicrawl.dashboard.serving import Running
+    from amicrawl.fleet.dashboard.serving import Running
 
 MARKUP = "\"'><script>alert(1)</script><img src=x onerror=alert(2)>{{7*7}}"
 ODD = "\x1b[2J\u202egpj.exe\x00"

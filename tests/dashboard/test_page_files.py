@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2] / "amicrawl" / "dashboard"
+ROOT = Path(__file__).parents[2] / "amicrawl" / "fleet" / "dashboard"
 STATIC, TEMPLATES = ROOT / "static", ROOT / "templates"
 FILES = sorted([*STATIC.iterdir(), *TEMPLATES.iterdir()])
 SCRIPTS = sorted(STATIC.glob("*.js"))

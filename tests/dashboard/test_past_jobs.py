@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from dashboard.made_up_jobs import MadeUpJob
 from dashboard_asking import Asking
 
-from amicrawl.jobs.lease import Claims
+from amicrawl.fleet.jobs.lease import Claims
 
 if TYPE_CHECKING:
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 
 def test_jobs_that_ended_long_ago_are_listed_and_searched(store: JobStore, address: str) -> None:

@@ -16,19 +16,19 @@ import trustme
 from dashboard_asking import Asking, until
 from dashboard_serving import serve_in_thread
 
-from amicrawl.dashboard.serving import Settings, serving_in_thread
-from amicrawl.dashboard.users import Role, Users, hashed, matches
-from amicrawl.dashboard.visitors import EVERY, IDLE, LONGEST, TRIES, Sessions, Throttle
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
-from amicrawl.jobs.connection import RedisSettings
+from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
+from amicrawl.fleet.dashboard.users import Role, Users, hashed, matches
+from amicrawl.fleet.dashboard.visitors import EVERY, IDLE, LONGEST, TRIES, Sessions, Throttle
+from amicrawl.fleet.jobs.connection import RedisSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from redis_server import RedisServer
 
-    from amicrawl.dashboard.serving import Running
+    from amicrawl.fleet.dashboard.serving import Running
 
 PASSWORD = "correct horse battery"
 

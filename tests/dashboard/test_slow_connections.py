@@ -12,8 +12,8 @@ import pytest
 import uvicorn
 from dashboard_asking import until
 
-from amicrawl.dashboard.app import Guard, Hosts
-from amicrawl.dashboard.serving import protocol
+from amicrawl.fleet.dashboard.app import Guard, Hosts
+from amicrawl.fleet.dashboard.serving import protocol
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

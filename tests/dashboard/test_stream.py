@@ -13,16 +13,16 @@ from dashboard_asking import IDENT, OTHER, Asking, add_lines, download, run_job,
 from dashboard_serving import serve_in_thread
 from redis_server import end, started_server
 
-from amicrawl.dashboard.hub import MOST_VIEWERS
-from amicrawl.dashboard.overview import Point, Rates
-from amicrawl.dashboard.stream import MOST_BYTES, MOST_LINES, Line, Viewer, Wish
+from amicrawl.fleet.dashboard.hub import MOST_VIEWERS
+from amicrawl.fleet.dashboard.overview import Point, Rates
+from amicrawl.fleet.dashboard.stream import MOST_BYTES, MOST_LINES, Line, Viewer, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from redis_server import RedisServer
 
-    from amicrawl.dashboard.serving import Running
+    from amicrawl.fleet.dashboard.serving import Running
 
 
 @pytest.fixture

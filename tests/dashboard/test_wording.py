@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.dashboard import wording
+from amicrawl.fleet.dashboard import wording
 
 
 @pytest.mark.parametrize(

@@ -16,32 +16,32 @@ import orjson
 from frontier.format.frontier_files import made_up
 from frontier.format.mutations import read_all, sound
 
+from amicrawl.archive.index.lookup.query import Row
+from amicrawl.archive.report.line_batches import cdxj_lines
+from amicrawl.archive.table.block_rows import rows_of_block
+from amicrawl.archive.table.convert import converted
+from amicrawl.archive.table.schema import EOT
 from amicrawl.capture import Truncation
+from amicrawl.crawl.partition.batch import links_in
 from amicrawl.errors import InputError
 from amicrawl.fetch.response import ResponseReader
 from amicrawl.fetch.spool import Spool
+from amicrawl.fleet.jobs.live_settings import live_settings
+from amicrawl.fleet.jobs.logs import NotAnEntryError, parsed
+from amicrawl.fleet.jobs.record import JobRecord
+from amicrawl.fleet.jobs.seedqueue import seed_in
 from amicrawl.frontier.format.schema import Codec
 from amicrawl.frontier.format.writer import WriteOptions
-from amicrawl.index.lookup.query import Row
-from amicrawl.index.reading.records import records_of
-from amicrawl.jobs.live_settings import live_settings
-from amicrawl.jobs.logs import NotAnEntryError, parsed
-from amicrawl.jobs.record import JobRecord
-from amicrawl.jobs.seedqueue import seed_in
-from amicrawl.jobs.sharing.batch import links_in
 from amicrawl.message import ChunkReader
-from amicrawl.report.line_batches import cdxj_lines
+from amicrawl.reading.records import records_of
 from amicrawl.seed.seed import NotASeedError
-from amicrawl.table.block_rows import rows_of_block
-from amicrawl.table.convert import converted
-from amicrawl.table.schema import EOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from frontier.format.mutations import Sound
 
-    from amicrawl.index.reading.records import Broken
+    from amicrawl.reading.records import Broken
 
 CORPUS = Path(__file__).parent / "corpus"
 _CAP = 1 << 16

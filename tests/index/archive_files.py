@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from amicrawl.index.collection.products import FileJob, LineMaker, ProductOptions
-from amicrawl.index.derivatives.file import LeftOutError
-from amicrawl.index.lines.cdxj import CdxjLine, Layout, cdx_line
-from amicrawl.index.reading.records import Broken, paired
+from amicrawl.archive.index.collection.products import FileJob, LineMaker, ProductOptions
+from amicrawl.archive.index.derivatives.file import LeftOutError
+from amicrawl.archive.lines.cdxj import CdxjLine, Layout, cdx_line
+from amicrawl.reading.records import Broken, paired
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from amicrawl.index.lines.record_lines import IndexOptions
-    from amicrawl.index.reading.records import Record
+    from amicrawl.archive.lines.record_lines import IndexOptions
+    from amicrawl.reading.records import Record
 
 DIGEST = "sha1:G7HRM7BGOKSKMSXZAHMUQTTV53QOFSMK"
 URL = "http://www.example.org/"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from amicrawl.archive.index.zipnum.writer import Written, write_zipnum
 from amicrawl.disk import Disk
-from amicrawl.index.zipnum.writer import Written, write_zipnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from hypothesis import strategies as st
 
-from amicrawl.index.merging.join import Join, MergeCounts
-from amicrawl.index.merging.sides import Side, side_of
+from amicrawl.archive.index.merging.join import Join, MergeCounts
+from amicrawl.archive.index.merging.sides import Side, side_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed, unexpected, warc
 
 from amicrawl.errors import InputError
-from amicrawl.index.reading.framing import ARC_LINE, next_arc, next_warc
-from amicrawl.index.reading.records import Broken, Record, read_records
-from amicrawl.index.reading.unpacking import PIECE
+from amicrawl.reading.framing import ARC_LINE, next_arc, next_warc
+from amicrawl.reading.records import Broken, Record, read_records
+from amicrawl.reading.unpacking import PIECE
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,18 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index.merging_lines import FOUND, IDS, INDEX_FIELDS, any_line, by_the_rules, sides_in_lines
 
+from amicrawl.archive.index.merging.joining import Undecided
+from amicrawl.archive.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge_job
+from amicrawl.archive.index.merging.side_blocks import side_batches
+from amicrawl.archive.index.merging.sides import rows_as_sides
+from amicrawl.archive.lines.blocks import Block
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.index.lines.blocks import Block
-from amicrawl.index.merging.joining import Undecided
-from amicrawl.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge_job
-from amicrawl.index.merging.side_blocks import side_batches
-from amicrawl.index.merging.sides import rows_as_sides
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.index.lines.arrow_texts import Spans
+    from amicrawl.archive.arrow_texts import Spans
 
 
 @pytest.mark.parametrize("by_key_only", [False, True])

@@ -26,12 +26,12 @@ from index.lookup_lines import cluster, line, pages, plain
 from loopback import environment
 from typer.testing import CliRunner
 
+from amicrawl.archive.index.lookup.query import FORMATS, Bounds, Row, TooMuch, answer, count_pages
+from amicrawl.archive.index.lookup.request import MatchType, filter_of, key_range, request_of
+from amicrawl.archive.index.lookup.server import CdxServer
+from amicrawl.archive.index.lookup.source import IndexSource, SortedFile, open_sources
 from amicrawl.cli.cdx import app
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
-from amicrawl.index.lookup.query import FORMATS, Bounds, Row, TooMuch, answer, count_pages
-from amicrawl.index.lookup.request import MatchType, filter_of, key_range, request_of
-from amicrawl.index.lookup.server import CdxServer
-from amicrawl.index.lookup.source import IndexSource, SortedFile, open_sources
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:

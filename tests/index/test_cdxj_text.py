@@ -7,7 +7,7 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.index.lines.cdxj import CdxjLine
+from amicrawl.archive.lines.cdxj import CdxjLine
 
 KEYS = st.text(st.characters(exclude_characters=" \r\n", exclude_categories=["Cs"]), min_size=1)
 TIMES = st.integers(0, 10**14 - 1).map("{:014d}".format)

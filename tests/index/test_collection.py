@@ -21,28 +21,28 @@ from index.archive_files import gzip_member, http, unexpected, warc
 from index.page_making import DATE, record, records, write_pages
 from typer.testing import CliRunner
 
+from amicrawl.archive.index.collection.products import FileJob, LineMaker, Seen
+from amicrawl.archive.index.derivatives.file import LeftOutError, Maker
+from amicrawl.archive.index.sidecar.detectors import Characteriser, Detectors, subject_of
+from amicrawl.archive.index.sidecar.file import Merged, Sidecar
+from amicrawl.archive.index.sidecar.media_type import Signatures
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError
-from amicrawl.index.collection.products import FileJob, LineMaker, Seen
-from amicrawl.index.derivatives.file import LeftOutError, Maker
-from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.detectors import Characteriser, Detectors, subject_of
-from amicrawl.index.sidecar.file import Merged, Sidecar
-from amicrawl.index.sidecar.media_type import Signatures
+from amicrawl.reading.records import read_records
 
 if TYPE_CHECKING:
     from typer.testing import Result
 
-    from amicrawl.index.collection.products import Product
-    from amicrawl.index.sidecar.findings import Identity
+    from amicrawl.archive.index.collection.products import Product
+    from amicrawl.archive.index.sidecar.findings import Identity
 
     Made = tuple[Path, Result]
 
 ALONE = """
 import sys
 from pathlib import Path
-from amicrawl.index.collection.collecting import collect
-from amicrawl.index.collection.products import jobs_for
+from amicrawl.archive.index.collection.collecting import collect
+from amicrawl.archive.index.collection.products import jobs_for
 source, out, products = sys.argv[1:]
 sources = sorted(Path(source).iterdir())
 jobs = jobs_for(sources, Path(out), products=products.split(","))

@@ -13,8 +13,8 @@ import pytest
 from index.archive_files import index_lines, parse_cdxj, unexpected
 from urls.vectors import CORPORA
 
-from amicrawl.index.lines.record_lines import Compat, IndexOptions
-from amicrawl.index.reading.records import Broken, read_records
+from amicrawl.archive.lines.record_lines import Compat, IndexOptions
+from amicrawl.reading.records import Broken, read_records
 
 WARCS = CORPORA / "warc"
 LISTED = WARCS / "expectations.jsonl"

@@ -24,17 +24,17 @@ from typer.testing import CliRunner
 from urls.vectors import CORPORA
 from warcio.archiveiterator import ArchiveIterator
 
+from amicrawl.archive.index.derivatives.file import sha1
+from amicrawl.archive.index.derivatives.page import page_of
+from amicrawl.archive.index.sidecar.detectors import subject_of
 from amicrawl.cli import app
-from amicrawl.index.derivatives.file import sha1
-from amicrawl.index.derivatives.page import page_of
-from amicrawl.index.reading.records import Record, read_records
-from amicrawl.index.sidecar.detectors import subject_of
+from amicrawl.reading.records import Record, read_records
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
-    from amicrawl.index.lines.cdxj import CdxjLine
+    from amicrawl.archive.lines.cdxj import CdxjLine
 
 WARCS = CORPORA / "warc"
 LISTED = WARCS / "expectations.jsonl"

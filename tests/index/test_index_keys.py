@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from index.archive_files import http, packed, unexpected, warc
 
-from amicrawl.index.lines.record_lines import cdxj_lines
-from amicrawl.index.reading.records import read_records
+from amicrawl.archive.lines.record_lines import cdxj_lines
+from amicrawl.reading.records import read_records
 
 if TYPE_CHECKING:
     from pathlib import Path

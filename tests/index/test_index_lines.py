@@ -21,9 +21,9 @@ from index.archive_files import (
     warc,
 )
 
-from amicrawl.index.lines.cdxj import Layout
-from amicrawl.index.lines.record_lines import Compat, IndexOptions, timestamp_of
-from amicrawl.index.reading.records import Broken, read_records
+from amicrawl.archive.lines.cdxj import Layout
+from amicrawl.archive.lines.record_lines import Compat, IndexOptions, timestamp_of
+from amicrawl.reading.records import Broken, read_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable

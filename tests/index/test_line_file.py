@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 from faulty_disks import FullDisk
 
+from amicrawl.archive.lines.sorting import LineFile
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.index.lines.sorting import LineFile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from faulty_disks import FullDisk
 from hypothesis import given
 from hypothesis import strategies as st
 
+from amicrawl.archive.lines.sorting import LineSort, external_sort, merged_files, without_repeats
 from amicrawl.errors import OutputError
-from amicrawl.index.lines.sorting import LineSort, external_sort, merged_files, without_repeats
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from object_store import CREDENTIALS, GoogleStore, ObjectStore
 
+from amicrawl.archive.location import Location
 from amicrawl.errors import UsageError
-from amicrawl.index.location import Location
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

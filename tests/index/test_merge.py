@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from amicrawl.archive.index.merging.merge import Merged, MergeJob, merge, merge_job, plan
+from amicrawl.archive.index.sidecar.findings import added_fields, language_code
 from amicrawl.cli import app
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
-from amicrawl.index.merging.merge import Merged, MergeJob, merge, merge_job, plan
-from amicrawl.index.sidecar.findings import added_fields, language_code
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,8 +16,8 @@ _WORK = """
 import sys
 from pathlib import Path
 from amicrawl.disk import Disk
-from amicrawl.index.merging.merge import MergeJob, merge_job
-from amicrawl.table import make_table
+from amicrawl.archive.index.merging.merge import MergeJob, merge_job
+from amicrawl.archive.table import make_table
 
 work = Path(sys.argv[1])
 for held in (1000, 0):

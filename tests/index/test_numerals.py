@@ -9,7 +9,7 @@ import orjson
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from amicrawl.index.lines.arrow_texts import (
+from amicrawl.archive.arrow_texts import (
     Octets,
     Spans,
     are_as_python_writes,

@@ -21,9 +21,9 @@ from index.archive_files import (
     warc,
 )
 
-from amicrawl.index.lines.post_key import LONGEST_QUERY, keyed_by_body
-from amicrawl.index.lines.record_lines import Compat, IndexOptions
-from amicrawl.index.reading.records import read_records
+from amicrawl.archive.lines.post_key import LONGEST_QUERY, keyed_by_body
+from amicrawl.archive.lines.record_lines import Compat, IndexOptions
+from amicrawl.reading.records import read_records
 
 if TYPE_CHECKING:
     from pathlib import Path

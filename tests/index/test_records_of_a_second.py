@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from amicrawl.index.merging.join import Join, MergeCounts
-from amicrawl.index.merging.sides import Side, Ties
+from amicrawl.archive.index.merging.join import Join, MergeCounts
+from amicrawl.archive.index.merging.sides import Side, Ties
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

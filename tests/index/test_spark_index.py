@@ -19,12 +19,12 @@ from object_store import CREDENTIALS, ObjectStore
 from spark_engine import needs_spark
 from typer.testing import CliRunner
 
+from amicrawl.archive.index.collection.products import MARKS, jobs_for
+from amicrawl.archive.index.collection.remote import PlacedJob, do_placed, do_placed_alone
+from amicrawl.archive.location import Facts, Location
+from amicrawl.archive.spark import came_of
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode
-from amicrawl.index.collection.products import MARKS, jobs_for
-from amicrawl.index.collection.remote import PlacedJob, do_placed, do_placed_alone
-from amicrawl.index.location import Facts, Location
-from amicrawl.index.spark import came_of
 
 if TYPE_CHECKING:
     from typer.testing import Result
@@ -243,8 +243,8 @@ def test_what_came_of_a_file_is_known_while_others_are_at_work(tmp_path: Path) -
 _ONE_WAITS_FOR_THE_OTHER = """
 import sys, time
 from pathlib import Path
-from amicrawl.index.spark import done_on_spark
-from amicrawl.index.spark import session
+from amicrawl.archive.spark import done_on_spark
+from amicrawl.archive.spark import session
 
 go = Path(sys.argv[1])
 

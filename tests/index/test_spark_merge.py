@@ -15,15 +15,15 @@ from object_store import CREDENTIALS, ObjectStore
 from spark_engine import PROJECT, needs_spark, over_a_cluster
 from typer.testing import CliRunner
 
+from amicrawl.archive.index.merging import spark as merging
+from amicrawl.archive.index.merging.merge import Merged, merge
+from amicrawl.archive.index.zipnum import spark as clusters
+from amicrawl.archive.index.zipnum.writer import descriptions, write_zipnum
+from amicrawl.archive.location import Location
+from amicrawl.archive.spark import batch_of_lines
 from amicrawl.cli import app
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
-from amicrawl.index.location import Location
-from amicrawl.index.merging import spark as merging
-from amicrawl.index.merging.merge import Merged, merge
-from amicrawl.index.spark import batch_of_lines
-from amicrawl.index.zipnum import spark as clusters
-from amicrawl.index.zipnum.writer import descriptions, write_zipnum
 
 if TYPE_CHECKING:
     from pathlib import Path

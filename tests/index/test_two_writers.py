@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pytest
 from faulty_disks import QuickDisk
 
+from amicrawl.archive.index.merging.merge import Outputs
+from amicrawl.archive.table.builder import NoRowsError, make_table
 from amicrawl.disk import DirectoryLock, OutputFile, explained
 from amicrawl.errors import OutputError, UsageError
-from amicrawl.index.merging.merge import Outputs
-from amicrawl.table.builder import NoRowsError, make_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,12 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from index.archive_files import http, unexpected, warc
 
-from amicrawl.index.reading.framing import usual_fields, warc_head
-from amicrawl.index.reading.records import records_of
 from amicrawl.message import header_fields
+from amicrawl.reading.framing import usual_fields, warc_head
+from amicrawl.reading.records import records_of
 
 if TYPE_CHECKING:
-    from amicrawl.index.reading.records import Record
+    from amicrawl.reading.records import Record
 
 PIECES = [
     *(

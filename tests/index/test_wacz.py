@@ -21,19 +21,19 @@ from record.exchanges import capture, item, open_archive
 from typer.testing import CliRunner
 from warcio.archiveiterator import ArchiveIterator
 
+from amicrawl.archive.index.lookup.source import open_sources
+from amicrawl.archive.index.wacz.package import SUFFIXES, Description, Packed, ZipPackage, write_wacz
+from amicrawl.archive.index.wacz.pages import LONGEST_TITLE, pages_in_table, title_of
 from amicrawl.capture import Truncation
 from amicrawl.cli.wacz import wacz
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
-from amicrawl.index.lookup.source import open_sources
-from amicrawl.index.wacz.package import SUFFIXES, Description, Packed, ZipPackage, write_wacz
-from amicrawl.index.wacz.pages import LONGEST_TITLE, pages_in_table, title_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from amicrawl.index.reading.records import Broken
+    from amicrawl.reading.records import Broken
 
 CORPUS = SHARED / "corpora" / "warc"
 DAY = datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC)

@@ -14,9 +14,9 @@ from index.page_making import documents, packed, record, records, write_pages
 from typer.testing import CliRunner
 from urls.vectors import CORPORA
 
+from amicrawl.archive.index.derivatives.links import MOST_ENTRIES, html_metadata
+from amicrawl.archive.index.derivatives.page import tokens
 from amicrawl.cli import app
-from amicrawl.index.derivatives.links import MOST_ENTRIES, html_metadata
-from amicrawl.index.derivatives.page import tokens
 
 if TYPE_CHECKING:
     from pathlib import Path

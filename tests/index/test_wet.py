@@ -10,8 +10,14 @@ from archive_reading import check_sealed
 from index.page_making import DATE, records, write_pages
 from typer.testing import CliRunner
 
+from amicrawl.archive.index.derivatives.page import (
+    MOST_TOKENS,
+    PAGE_LIMIT,
+    decoded_page,
+    text_of_page,
+    tokens,
+)
 from amicrawl.cli import app
-from amicrawl.index.derivatives.page import MOST_TOKENS, PAGE_LIMIT, decoded_page, text_of_page, tokens
 
 if TYPE_CHECKING:
     from pathlib import Path

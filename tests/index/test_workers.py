@@ -9,7 +9,7 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.index.workers import Done, JobProgress, Lost, run_jobs
+from amicrawl.archive.workers import Done, JobProgress, Lost, run_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable

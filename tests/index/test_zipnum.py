@@ -11,11 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from index.lookup_lines import cluster, line, pages, plain
 
-from amicrawl.disk import Disk
-from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
-from amicrawl.index.lines.sorted_lines import SortedLines
-from amicrawl.index.lookup.source import STRETCH, SortedFile, open_sources
-from amicrawl.index.zipnum.cluster import (
+from amicrawl.archive.index.lookup.source import STRETCH, SortedFile, open_sources
+from amicrawl.archive.index.zipnum.cluster import (
     Block,
     Cluster,
     idx_line,
@@ -24,7 +21,10 @@ from amicrawl.index.zipnum.cluster import (
     pack,
     parse_idx_line,
 )
-from amicrawl.index.zipnum.writer import Written, write_zipnum
+from amicrawl.archive.index.zipnum.writer import Written, write_zipnum
+from amicrawl.archive.lines.sorted_lines import SortedLines
+from amicrawl.disk import Disk
+from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,22 +14,22 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from amicrawl.jobs import lookup, queues, verbs
-from amicrawl.jobs.connection import connect
-from amicrawl.jobs.ident import ident_of, normalised
-from amicrawl.jobs.lease import Claims, Happened
-from amicrawl.jobs.link import Fed, Link, fetched_copy
-from amicrawl.jobs.logs import parsed
-from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord
-from amicrawl.jobs.record import encoded_info, info_of
-from amicrawl.jobs.submission import Submission, submit
+from amicrawl.fleet.jobs import lookup, queues, verbs
+from amicrawl.fleet.jobs.connection import connect
+from amicrawl.fleet.jobs.ident import ident_of, normalised
+from amicrawl.fleet.jobs.lease import Claims, Happened
+from amicrawl.fleet.jobs.link import Fed, Link, fetched_copy
+from amicrawl.fleet.jobs.logs import parsed
+from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord
+from amicrawl.fleet.jobs.record import encoded_info, info_of
+from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 URL = "HTTP://Example.com:80/a b"
 NOW = 1_700_000_000.75

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from amicrawl.jobs.child import messages
+from amicrawl.fleet.jobs.child import messages
 
 
 @pytest.mark.parametrize(

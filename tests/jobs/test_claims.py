@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from redis_server import RedisServer, end, started_server
 
 from amicrawl.errors import UsageError
-from amicrawl.jobs import lookup, verbs
-from amicrawl.jobs.connection import JobStore, connect
-from amicrawl.jobs.lease import Claims, Finished, GivenBack, Happened, Refusal, Renewal
-from amicrawl.jobs.queues import queue_order
+from amicrawl.fleet.jobs import lookup, verbs
+from amicrawl.fleet.jobs.connection import JobStore, connect
+from amicrawl.fleet.jobs.lease import Claims, Finished, GivenBack, Happened, Refusal, Renewal
+from amicrawl.fleet.jobs.queues import queue_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

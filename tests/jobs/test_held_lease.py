@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.jobs.lease_time import HeldLease, Pulse
+from amicrawl.fleet.jobs.lease_time import HeldLease, Pulse
 
 
 class Clock:

@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs import redis_values, verbs
-from amicrawl.jobs.ident import ident_of
-from amicrawl.jobs.logs import Download, Entry, Ignore, Stdout, encoded
+from amicrawl.fleet.jobs import redis_values, verbs
+from amicrawl.fleet.jobs.ident import ident_of
+from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, Stdout, encoded
 
 if TYPE_CHECKING:
     import subprocess
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
     Command = Callable[..., "Done"]
 

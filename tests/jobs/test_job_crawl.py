@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from job_crawling import JobCrawl, lines_of, path_of, site, store_of, submitted
 from loopback import RawServer, page
 
-from amicrawl.jobs import verbs
+from amicrawl.fleet.jobs import verbs
 
 if TYPE_CHECKING:
     from pathlib import Path

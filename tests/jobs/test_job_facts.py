@@ -8,8 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from amicrawl.crawl.job.reporting import Facts, Figures
-from amicrawl.jobs.lease import Claim
+from amicrawl.fleet.jobs.crawl.reporting import Facts, Figures
+from amicrawl.fleet.jobs.lease import Claim
 
 
 def facts(clock: list[float]) -> Facts:

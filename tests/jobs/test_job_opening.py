@@ -9,12 +9,12 @@ import pytest
 from job_crawling import store_of, submitted
 from scrapy.settings import Settings
 
-from amicrawl.crawl.job.leased import LeaseLost
-from amicrawl.crawl.job.opening import Job, open_job, redis_of
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
-from amicrawl.jobs.lease import Claims
-from amicrawl.jobs.lease_time import TOKEN_VARIABLE
+from amicrawl.fleet.jobs.crawl.leased import LeaseLost
+from amicrawl.fleet.jobs.crawl.opening import Job, open_job, redis_of
+from amicrawl.fleet.jobs.lease import Claims
+from amicrawl.fleet.jobs.lease_time import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

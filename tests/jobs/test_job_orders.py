@@ -9,10 +9,10 @@ from crawl.stand_in_engine import StandInEngine
 
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.following import Following
-from amicrawl.crawl.job.orders import BY_OPERATOR, Orders
 from amicrawl.crawl.run import Run
 from amicrawl.discovery import IgnoreSet, Scope, Selection
-from amicrawl.jobs.live_settings import LiveSettings
+from amicrawl.fleet.jobs.crawl.orders import BY_OPERATOR, Orders
+from amicrawl.fleet.jobs.live_settings import LiveSettings
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.jobs.record import JobRecord, JobState, encoded_info, info_of
+from amicrawl.fleet.jobs.record import JobRecord, JobState, encoded_info, info_of
 
 IDENT = "eed6rdmqqi18ps2eqfatkjyld"
 

@@ -11,12 +11,12 @@ from loopback import RawServer, page
 from scrapy.settings import Settings
 
 from amicrawl.config import CrawlConfig
-from amicrawl.crawl.job.opening import Job
-from amicrawl.crawl.job.specification import JobArguments, fetched, take_settings
 from amicrawl.errors import AmicrawlError, InputError, UsageError
-from amicrawl.jobs.connection import connect
-from amicrawl.jobs.data_directory import JobCopy
-from amicrawl.jobs.lease import Claim
+from amicrawl.fleet.jobs.connection import connect
+from amicrawl.fleet.jobs.crawl.opening import Job
+from amicrawl.fleet.jobs.crawl.specification import JobArguments, fetched, take_settings
+from amicrawl.fleet.jobs.data_directory import JobCopy
+from amicrawl.fleet.jobs.lease import Claim
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from amicrawl.errors import UsageError
-from amicrawl.jobs import lookup, queues, verbs
-from amicrawl.jobs.ident import ident_of
-from amicrawl.jobs.lookup import NoSuchJobError
-from amicrawl.jobs.submission import Submission, submit
+from amicrawl.fleet.jobs import lookup, queues, verbs
+from amicrawl.fleet.jobs.ident import ident_of
+from amicrawl.fleet.jobs.lookup import NoSuchJobError
+from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 NOW = 1_700_000_000.0
 URLS = [f"http://{letter}.example/" for letter in "abcdefg"]

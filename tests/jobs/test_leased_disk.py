@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.crawl.job.leased import Fence, LeasedDisk, LeaseLost
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import OutputError
-from amicrawl.jobs.data_directory import FENCE, raise_fence
-from amicrawl.jobs.lease_time import HeldLease
+from amicrawl.fleet.jobs.crawl.leased import Fence, LeasedDisk, LeaseLost
+from amicrawl.fleet.jobs.data_directory import FENCE, raise_fence
+from amicrawl.fleet.jobs.lease_time import HeldLease
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from job_crawling import store_of, submitted
 
+from amicrawl.clock import steady_clock
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
-from amicrawl.jobs import verbs
-from amicrawl.jobs.data_directory import JobCopy
-from amicrawl.jobs.lease import Claims, Happened
-from amicrawl.jobs.lease_time import steady_clock
-from amicrawl.jobs.link import Fed, Link, fetched_copy, restore
+from amicrawl.fleet.jobs import verbs
+from amicrawl.fleet.jobs.data_directory import JobCopy
+from amicrawl.fleet.jobs.lease import Claims, Happened
+from amicrawl.fleet.jobs.link import Fed, Link, fetched_copy, restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.live_settings import Answer
+    from amicrawl.fleet.jobs.live_settings import Answer
 
 TTL = timedelta(seconds=2)
 

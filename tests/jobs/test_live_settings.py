@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.jobs.live_settings import Answer, live_settings
+from amicrawl.fleet.jobs.live_settings import Answer, live_settings
 
 SOUND = {"delay_min": "250", "delay_max": "375", "concurrency": "3", "suppress_ignore_reports": "true"}
 

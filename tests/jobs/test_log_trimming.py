@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from amicrawl.jobs import logs
-from amicrawl.jobs.ident import ident_of
-from amicrawl.jobs.logs import Stdout, encoded
-from amicrawl.jobs.submission import Submission, submit
+from amicrawl.fleet.jobs import logs
+from amicrawl.fleet.jobs.ident import ident_of
+from amicrawl.fleet.jobs.logs import Stdout, encoded
+from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 URL = "http://a.example/"
 IDENT = ident_of(URL)

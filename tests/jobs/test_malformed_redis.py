@@ -9,11 +9,11 @@ import pytest
 import redis
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.jobs import logs, lookup, queues, redis_values, verbs
-from amicrawl.jobs.connection import JobStore, connect
-from amicrawl.jobs.ident import ident_of
-from amicrawl.jobs.pipeline_record import pipelines
-from amicrawl.jobs.submission import Submission, submit
+from amicrawl.fleet.jobs import logs, lookup, queues, redis_values, verbs
+from amicrawl.fleet.jobs.connection import JobStore, connect
+from amicrawl.fleet.jobs.ident import ident_of
+from amicrawl.fleet.jobs.pipeline_record import pipelines
+from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

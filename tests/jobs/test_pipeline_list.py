@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import UsageError
-from amicrawl.jobs.pipeline_record import (
+from amicrawl.fleet.jobs.pipeline_record import (
     RUNNING,
     PipelineIdentity,
     PipelineRecord,
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 FIGURES = {"load_average_1m": "0.956", "disk_available": str(int(56.3 * 1024**3))}
 

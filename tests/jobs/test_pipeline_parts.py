@@ -15,8 +15,8 @@ import pytest
 
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.jobs.attempt import Workshop, fetching, slot_after
-from amicrawl.jobs.checkpoint import (
+from amicrawl.fleet.jobs.attempt import Workshop, fetching, slot_after
+from amicrawl.fleet.jobs.checkpoint import (
     LIST_NAME,
     Checkpoints,
     checkpoint_url,
@@ -24,8 +24,8 @@ from amicrawl.jobs.checkpoint import (
     restore_checkpoint,
     save,
 )
-from amicrawl.jobs.connection import JobStore, connect
-from amicrawl.jobs.data_directory import (
+from amicrawl.fleet.jobs.connection import JobStore, connect
+from amicrawl.fleet.jobs.data_directory import (
     FENCE,
     STORE_MARK,
     fenced,
@@ -34,18 +34,18 @@ from amicrawl.jobs.data_directory import (
     opened_store,
     raise_fence,
 )
-from amicrawl.jobs.ending import Reaper, Verdict, sentence, verdict
-from amicrawl.jobs.job_bucket import fetch
-from amicrawl.jobs.lease import Claim, Claims, GivenBack
-from amicrawl.jobs.lease_time import Pulse
-from amicrawl.jobs.pipeline_record import (
+from amicrawl.fleet.jobs.ending import Reaper, Verdict, sentence, verdict
+from amicrawl.fleet.jobs.job_bucket import fetch
+from amicrawl.fleet.jobs.lease import Claim, Claims, GivenBack
+from amicrawl.fleet.jobs.lease_time import Pulse
+from amicrawl.fleet.jobs.pipeline_record import (
     PipelineIdentity,
     PipelineRecord,
     figures,
     pipelines,
     tell_to_drain,
 )
-from amicrawl.jobs.record import encoded_info, info_of
+from amicrawl.fleet.jobs.record import encoded_info, info_of
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.files import SealedFile
 from amicrawl.record.uploaded import Manifest, Uploaded

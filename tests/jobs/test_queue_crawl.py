@@ -15,8 +15,8 @@ import warm_processes
 from loopback import PROJECT, RawServer, _spider, environment, page
 from redis_server import RedisServer, end, started_server
 
-from amicrawl.crawl.queued import QueueArguments
 from amicrawl.errors import ExitCode, UsageError
+from amicrawl.fleet.jobs.crawl.queued import QueueArguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -11,8 +11,8 @@ import trustme
 from redis_server import RedisServer, end, started_server
 
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.jobs import redis_values
-from amicrawl.jobs.connection import (
+from amicrawl.fleet.jobs import redis_values
+from amicrawl.fleet.jobs.connection import (
     JobStore,
     RedisRefused,
     RedisSettings,
@@ -20,7 +20,7 @@ from amicrawl.jobs.connection import (
     connect,
     script_source,
 )
-from amicrawl.jobs.submission import Submission, submit
+from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -218,7 +218,7 @@ def test_a_replica_that_takes_no_writes_is_away_for_now(redis_server: Server) ->
 
 def test_every_script_is_one_that_redis_understands(redis_server: Server) -> None:
     store = connect({"REDIS_URL": redis_server.url})
-    files = (resources.files("amicrawl.jobs") / "scripts").iterdir()
+    files = (resources.files("amicrawl.fleet.jobs") / "scripts").iterdir()
     names = {file.name.removesuffix(".lua") for file in files if not file.name.startswith("_")}
     assert {"submit", "change", "abort", "read", "trim", "move"} <= names
     for name in names:

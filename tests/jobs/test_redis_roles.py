@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from redis.exceptions import NoPermissionError
 
-from amicrawl.jobs import logs, lookup, queues, redis_values, verbs
-from amicrawl.jobs.connection import JobStore, RedisRefused, connect
-from amicrawl.jobs.ident import ident_of
-from amicrawl.jobs.lease import Claims, Happened
-from amicrawl.jobs.link import Fed, Link, fetched_copy
-from amicrawl.jobs.logs import Stdout, encoded
-from amicrawl.jobs.pipeline_record import PipelineIdentity, PipelineRecord, pipelines
-from amicrawl.jobs.seedqueue import SeedQueue
-from amicrawl.jobs.submission import Submission, submit
+from amicrawl.fleet.jobs import logs, lookup, queues, redis_values, verbs
+from amicrawl.fleet.jobs.connection import JobStore, RedisRefused, connect
+from amicrawl.fleet.jobs.ident import ident_of
+from amicrawl.fleet.jobs.lease import Claims, Happened
+from amicrawl.fleet.jobs.link import Fed, Link, fetched_copy
+from amicrawl.fleet.jobs.logs import Stdout, encoded
+from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord, pipelines
+from amicrawl.fleet.jobs.seedqueue import SeedQueue
+from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

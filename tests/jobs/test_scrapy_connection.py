@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scrapy_redis.connection import SETTINGS_PARAMS_MAP
 
-from amicrawl.jobs import connection
+from amicrawl.fleet.jobs import connection
 
 if TYPE_CHECKING:
     import redis

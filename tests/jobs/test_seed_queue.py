@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from amicrawl.errors import UsageError
-from amicrawl.jobs import redis_values
-from amicrawl.jobs.seedqueue import SeedQueue, Taken
+from amicrawl.fleet.jobs import redis_values
+from amicrawl.fleet.jobs.seedqueue import SeedQueue, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 KEY = "queue:start_urls"
 URLS = [f"http://a.example/{n}" for n in range(5)]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.jobs.connection import RedisSettings, connect
-from amicrawl.jobs.lease import Claims, Renewal
-from amicrawl.jobs.sharing.creation import begin, seeds_given
-from amicrawl.jobs.sharing.share import (
+from amicrawl.fleet.jobs.connection import RedisSettings, connect
+from amicrawl.fleet.jobs.lease import Claims, Renewal
+from amicrawl.fleet.sharing.creation import begin, seeds_given
+from amicrawl.fleet.sharing.share import (
     ATTEMPTS,
     NEXT,
     DisturbedError,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 LONG = timedelta(minutes=5)
 HERE = "store-here"

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.crawl.sharing.exchange import Exchange, News, Standing
+from amicrawl.crawl.partition.batch import Link, encoded_batch, encoded_link
+from amicrawl.crawl.partition.outbox import Outbox
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError
+from amicrawl.fleet.jobs.connection import RedisSettings, connect
+from amicrawl.fleet.jobs.redis_values import dead_letters
+from amicrawl.fleet.sharing.creation import begin, seeds_given
+from amicrawl.fleet.sharing.exchange import Exchange, News, Standing
+from amicrawl.fleet.sharing.share import NEXT, Share, ShareRecord, Taken
 from amicrawl.frontier import Source
-from amicrawl.jobs.connection import RedisSettings, connect
-from amicrawl.jobs.redis_values import dead_letters
-from amicrawl.jobs.sharing.batch import Link, encoded_batch, encoded_link
-from amicrawl.jobs.sharing.creation import begin, seeds_given
-from amicrawl.jobs.sharing.outbox import Outbox
-from amicrawl.jobs.sharing.share import NEXT, Share, ShareRecord, Taken
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 PATIENCE = 60.0
 

@@ -22,9 +22,9 @@ from crawl_processes import end
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
 from amicrawl.disk import Disk
-from amicrawl.jobs.connection import RedisSettings, connect
-from amicrawl.jobs.data_directory import opened_store, raise_fence
-from amicrawl.jobs.sharing.share import Ended, Share, Taken
+from amicrawl.fleet.jobs.connection import RedisSettings, connect
+from amicrawl.fleet.jobs.data_directory import opened_store, raise_fence
+from amicrawl.fleet.sharing.share import Ended, Share, Taken
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -12,10 +12,10 @@ from faulty_disks import FaultyDisk, KilledError
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.fleet.jobs.checkpoint import LIST_NAME
+from amicrawl.fleet.sharing.worker import fetch_state, ship_state, shipped_to
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source
 from amicrawl.frontier.state import IDENTITY
-from amicrawl.jobs.checkpoint import LIST_NAME
-from amicrawl.jobs.sharing.worker import fetch_state, ship_state, shipped_to
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, url_key

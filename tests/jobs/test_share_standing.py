@@ -6,8 +6,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
-from amicrawl.crawl.sharing.sharing import Sharing
 from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.fleet.sharing.partition import Sharing
 
 if TYPE_CHECKING:
     from amicrawl.crawl.run import Run

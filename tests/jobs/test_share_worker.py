@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from amicrawl.crawl.partition.batch import links_in
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.fleet.jobs.child import CONSOLE_SIZE
+from amicrawl.fleet.jobs.connection import RedisSettings, connect
+from amicrawl.fleet.jobs.data_directory import fenced
+from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
+from amicrawl.fleet.sharing.share import ATTEMPTS, NEXT, Share, ShareRecord, Taken, checked_name
+from amicrawl.fleet.sharing.worker import Worker, written_once
 from amicrawl.frontier import shard_of
-from amicrawl.jobs.child import CONSOLE_SIZE
-from amicrawl.jobs.connection import RedisSettings, connect
-from amicrawl.jobs.data_directory import fenced
-from amicrawl.jobs.sharing.batch import links_in
-from amicrawl.jobs.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
-from amicrawl.jobs.sharing.share import ATTEMPTS, NEXT, Share, ShareRecord, Taken, checked_name
-from amicrawl.jobs.sharing.worker import Worker, written_once
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 
 @pytest.fixture

@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from amicrawl.disk import DirectoryLock, Disk
-from amicrawl.jobs.attempt import Workshop
-from amicrawl.jobs.checkpoint import path_of
-from amicrawl.jobs.connection import JobStore, RedisSettings, connect
-from amicrawl.jobs.data_directory import fenced, opened_store
-from amicrawl.jobs.job_bucket import ship
-from amicrawl.jobs.lease import Claims
-from amicrawl.jobs.pipeline import Pipeline, PipelineOptions
-from amicrawl.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
-from amicrawl.jobs.queues import queue_order
-from amicrawl.jobs.redis_values import dead_letters
-from amicrawl.jobs.supervisor import Mode
+from amicrawl.fleet.jobs.attempt import Workshop
+from amicrawl.fleet.jobs.checkpoint import path_of
+from amicrawl.fleet.jobs.connection import JobStore, RedisSettings, connect
+from amicrawl.fleet.jobs.data_directory import fenced, opened_store
+from amicrawl.fleet.jobs.job_bucket import ship
+from amicrawl.fleet.jobs.lease import Claims
+from amicrawl.fleet.jobs.pipeline import Pipeline, PipelineOptions
+from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
+from amicrawl.fleet.jobs.queues import queue_order
+from amicrawl.fleet.jobs.redis_values import dead_letters
+from amicrawl.fleet.jobs.supervisor import Mode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.child import Child
+    from amicrawl.fleet.jobs.child import Child
 
 STAND_IN = Path(__file__).parent / "stand_in_crawl.py"
 IDENTS = [f"{'abcdefgh'[n]}123456789012345678901{n}x" for n in range(6)]

@@ -16,8 +16,8 @@ import warm_processes
 from archive_reading import check_sealed, rows
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
-from amicrawl.jobs.connection import JobStore, connect
-from amicrawl.jobs.ident import ident_of, normalised
+from amicrawl.fleet.jobs.connection import JobStore, connect
+from amicrawl.fleet.jobs.ident import ident_of, normalised
 
 if TYPE_CHECKING:
     import subprocess

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.jobs.connection import RedisUnavailable, connect
-from amicrawl.jobs.redis_values import scored_at
-from amicrawl.jobs.watching import LONGEST, Broadcasts, Watch, number_of
+from amicrawl.fleet.jobs.connection import RedisUnavailable, connect
+from amicrawl.fleet.jobs.redis_values import scored_at
+from amicrawl.fleet.jobs.watching import LONGEST, Broadcasts, Watch, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from redis_server import RedisServer
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.connection import JobStore
 
 IDENT = "1q2qydhkeh3gfnrcxuf6py70b"
 OTHER = "43z7a11vo6of3a7i173441dtc"

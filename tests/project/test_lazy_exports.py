@@ -7,7 +7,11 @@ from importlib import import_module
 
 import pytest
 
-ROOMS = ("crawlfile", "fetch", "frontier", "record", "seed")
+ROOMS = (
+    *("crawl", "crawlfile", "discovery", "fetch", "frontier", "politeness", "reading", "record", "seed"),
+    *("archive.index", "archive.lines", "archive.report", "archive.table"),
+    *("fleet.dashboard", "fleet.jobs", "fleet.sharing", "fleet.spark"),
+)
 
 
 @pytest.mark.parametrize("room", ROOMS)

@@ -31,14 +31,14 @@ from index.lookup_lines import cluster, pages
 from loopback import PROJECT, RawServer, crawl, environment, free_port, page, write_lines
 from typer.testing import CliRunner
 
+from amicrawl.archive.index.lookup.server import CdxServer
+from amicrawl.archive.index.lookup.source import open_sources
+from amicrawl.archive.index.wacz.package import Description, write_wacz
+from amicrawl.archive.index.zipnum.writer import write_zipnum
+from amicrawl.archive.lines.record_lines import cdxj_lines
 from amicrawl.cli import app
 from amicrawl.disk import Disk
-from amicrawl.index.lines.record_lines import cdxj_lines
-from amicrawl.index.lookup.server import CdxServer
-from amicrawl.index.lookup.source import open_sources
-from amicrawl.index.reading.records import read_records
-from amicrawl.index.wacz.package import Description, write_wacz
-from amicrawl.index.zipnum.writer import write_zipnum
+from amicrawl.reading.records import read_records
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

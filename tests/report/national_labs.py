@@ -7,7 +7,7 @@ What a summary does not tell (single hosts beyond the first ten, days) is made u
 
 from __future__ import annotations
 
-from amicrawl.report.counts import Counts, Tally
+from amicrawl.archive.report.counts import Counts, Tally
 
 CAPTURES = 3_924_946
 URLS = 3_410_554

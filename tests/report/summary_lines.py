@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from hypothesis import strategies as st
 
-from amicrawl.report.batch import batch_of_rows
-from amicrawl.report.counting import counted
-from amicrawl.report.counts import CORRECTED, Counts, added
-from amicrawl.report.line_batches import Legends, cdx_lines
-from amicrawl.report.rows import Row
+from amicrawl.archive.report.batch import batch_of_rows
+from amicrawl.archive.report.counting import counted
+from amicrawl.archive.report.counts import CORRECTED, Counts, added
+from amicrawl.archive.report.line_batches import Legends, cdx_lines
+from amicrawl.archive.report.rows import Row
 
 if TYPE_CHECKING:
     import pyarrow as pa

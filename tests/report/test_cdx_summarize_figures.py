@@ -9,9 +9,7 @@ import pytest
 from report.summary_lines import DIGEST, cdx11
 from typer.testing import CliRunner
 
-from amicrawl.cli import app
-from amicrawl.errors import InputError
-from amicrawl.report.years import (
+from amicrawl.archive.report.years import (
     CATEGORIES,
     FIELDS,
     Years,
@@ -21,6 +19,8 @@ from amicrawl.report.years import (
     read_years,
     shared_years,
 )
+from amicrawl.cli import app
+from amicrawl.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,9 +23,9 @@ from report.national_labs import (
 )
 from report.summary_lines import DIGEST, cdx11, counts_of
 
-from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
-from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
-from amicrawl.report.figures import (
+from amicrawl.archive.report.counts import CDX_SUMMARY, CORRECTED
+from amicrawl.archive.report.counts_json import counts_to_json, report_to_json, summary_to_json
+from amicrawl.archive.report.figures import (
     MIME_GROUPS,
     PATH_GROUPS,
     STATUS_GROUPS,
@@ -36,12 +36,12 @@ from amicrawl.report.figures import (
     top_hosts,
     year_month_grid,
 )
-from amicrawl.report.text import decimal_size, shown_date, text_lines
+from amicrawl.archive.report.text import decimal_size, shown_date, text_lines
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.report.counts import Counts
+    from amicrawl.archive.report.counts import Counts
 
 TODAY = date(2026, 11, 21)
 BOTH = pytest.mark.parametrize("rules", [CORRECTED, CDX_SUMMARY])

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from amicrawl.archive.report.parquet import count_narrow
+from amicrawl.archive.report.reading import read_counts
 from amicrawl.cli import app
 from amicrawl.errors import DamagedFileError, ExitCode, InputError
-from amicrawl.report.parquet import count_narrow
-from amicrawl.report.reading import read_counts
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,15 +14,15 @@ from report.summary_lines import cdx11
 from spark_engine import needs_spark, over_a_cluster
 from typer.testing import CliRunner
 
+from amicrawl.archive.location import Location
+from amicrawl.archive.report.counts import CORRECTED
+from amicrawl.archive.report.inputs import InputFile, files_of
+from amicrawl.archive.report.reading import count_in_task, read_counts
+from amicrawl.archive.spark import TransientError, came_of
+from amicrawl.archive.table import make_table
 from amicrawl.cli import app
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.index.location import Location
-from amicrawl.index.spark import TransientError, came_of
-from amicrawl.report.counts import CORRECTED
-from amicrawl.report.inputs import InputFile, files_of
-from amicrawl.report.reading import count_in_task, read_counts
-from amicrawl.table import make_table
 
 if TYPE_CHECKING:
     from pathlib import Path

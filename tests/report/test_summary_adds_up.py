@@ -14,12 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report.summary_lines import CDX_LINES, GOOD_LINES, cdx11, counts_of
 
+from amicrawl.archive.report.counts import CDX_SUMMARY, CORRECTED, Counts, added
+from amicrawl.archive.report.counts_json import (
+    counts_from_json,
+    counts_to_json,
+    report_to_json,
+    summary_to_json,
+)
+from amicrawl.archive.report.page import page_of
+from amicrawl.archive.report.sketch import EXACT, Sketch
+from amicrawl.archive.report.text import text_lines
 from amicrawl.errors import UsageError
-from amicrawl.report.counts import CDX_SUMMARY, CORRECTED, Counts, added
-from amicrawl.report.counts_json import counts_from_json, counts_to_json, report_to_json, summary_to_json
-from amicrawl.report.page import page_of
-from amicrawl.report.sketch import EXACT, Sketch
-from amicrawl.report.text import text_lines
 
 TODAY = date(2026, 1, 1)
 RULES = st.sampled_from([CORRECTED, CDX_SUMMARY])

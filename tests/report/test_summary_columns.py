@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.index.lines.arrow_texts import Octets, Spans, whole_numbers
-from amicrawl.report.batch import are_dates, batch_of_rows, digits_of, numbers_in
-from amicrawl.report.counting import counted
-from amicrawl.report.counts import Counts, host_part
-from amicrawl.report.rows import Row, time_of
+from amicrawl.archive.arrow_texts import Octets, Spans, whole_numbers
+from amicrawl.archive.report.batch import are_dates, batch_of_rows, digits_of, numbers_in
+from amicrawl.archive.report.counting import counted
+from amicrawl.archive.report.counts import Counts, host_part
+from amicrawl.archive.report.rows import Row, time_of
 
 LONG = b"com,example)/" + b"a/" * 300
 

@@ -16,13 +16,9 @@ from index.archive_files import exchange, packed
 from report.summary_lines import DIGEST, cdx11, counts_of
 from typer.testing import CliRunner
 
-from amicrawl.capture import Failure
-from amicrawl.cli import app
-from amicrawl.errors import InputError, UsageError
-from amicrawl.record.table import CAPTURES
-from amicrawl.report.counts import CDX_SUMMARY
-from amicrawl.report.counts_json import counts_to_json, report_to_json, summary_to_json
-from amicrawl.report.figures import (
+from amicrawl.archive.report.counts import CDX_SUMMARY
+from amicrawl.archive.report.counts_json import counts_to_json, report_to_json, summary_to_json
+from amicrawl.archive.report.figures import (
     by_domain,
     by_tld,
     different_urls,
@@ -32,15 +28,19 @@ from amicrawl.report.figures import (
     overlap_to_json,
     summary_of,
 )
-from amicrawl.report.inputs import files_of
-from amicrawl.report.parquet import base32_of
-from amicrawl.report.reading import read_counts
+from amicrawl.archive.report.inputs import files_of
+from amicrawl.archive.report.parquet import base32_of
+from amicrawl.archive.report.reading import read_counts
+from amicrawl.capture import Failure
+from amicrawl.cli import app
+from amicrawl.errors import InputError, UsageError
+from amicrawl.record.table import CAPTURES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from amicrawl.report.counts import Counts
+    from amicrawl.archive.report.counts import Counts
 
 LINES = [
     cdx11(),

@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 from report.national_labs import national_labs
 from report.summary_lines import cdx11, counts_of
 
-from amicrawl.report.charts import element
-from amicrawl.report.counts import CORRECTED, Counts, Sample, Tally
-from amicrawl.report.figures import overlap_of
-from amicrawl.report.page import page_of
+from amicrawl.archive.report.charts import element
+from amicrawl.archive.report.counts import CORRECTED, Counts, Sample, Tally
+from amicrawl.archive.report.figures import overlap_of
+from amicrawl.archive.report.page import page_of
 
 if TYPE_CHECKING:
     from pathlib import Path

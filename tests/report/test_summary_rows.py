@@ -10,11 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report.summary_lines import CDX_LINES, DIGEST, batch_like, cdx11, counts_of, rows_of
 
-from amicrawl.report.batch import batch_of_rows
-from amicrawl.report.counting import counted
-from amicrawl.report.counts import CDX_SUMMARY, CORRECTED
-from amicrawl.report.line_batches import Piece, cdx_lines, cdxj_lines
-from amicrawl.report.rows import Row, layout_of_count, row_like_cdx_summary, row_of_cdx, row_of_cdxj
+from amicrawl.archive.report.batch import batch_of_rows
+from amicrawl.archive.report.counting import counted
+from amicrawl.archive.report.counts import CDX_SUMMARY, CORRECTED
+from amicrawl.archive.report.line_batches import Piece, cdx_lines, cdxj_lines
+from amicrawl.archive.report.rows import (
+    Row,
+    layout_of_count,
+    row_like_cdx_summary,
+    row_of_cdx,
+    row_of_cdxj,
+)
 
 
 @given(

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from amicrawl.archive.table import CCINDEX, EOT, TableReport, make_table
+from amicrawl.archive.table.block_rows import rows_of_block
+from amicrawl.archive.table.convert import converted
+from amicrawl.archive.table.ordering import NotInOrderError, blocks_in_order
 from amicrawl.disk import Disk
-from amicrawl.table import CCINDEX, EOT, TableReport, make_table
-from amicrawl.table.block_rows import rows_of_block
-from amicrawl.table.convert import converted
-from amicrawl.table.ordering import NotInOrderError, blocks_in_order
 
 if TYPE_CHECKING:
     from pathlib import Path

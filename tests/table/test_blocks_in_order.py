@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amicrawl.table.ordering import blocks_in_order
+from amicrawl.archive.table.ordering import blocks_in_order
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,8 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from amicrawl.index.lines.arrow_texts import Spans, texts_from
-from amicrawl.table.convert import moments
+from amicrawl.archive.arrow_texts import Spans, texts_from
+from amicrawl.archive.table.convert import moments
 
 
 def moments_of(*timestamps: str) -> list[object]:

@@ -14,8 +14,8 @@ import pytest
 from index.archive_files import gzip_member, http, warc
 from typer.testing import CliRunner
 
+from amicrawl.archive.table import CCINDEX, EOT
 from amicrawl.cli import app
-from amicrawl.table import CCINDEX, EOT
 
 if TYPE_CHECKING:
     from pathlib import Path

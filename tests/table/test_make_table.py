@@ -16,14 +16,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from amicrawl.archive.table import CCINDEX, EOT, Place, TableOptions, TableReport, make_table
+from amicrawl.archive.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside
+from amicrawl.archive.table.convert import converted, fault_of
+from amicrawl.archive.table.hosts import list_version
+from amicrawl.archive.table.schema import place_of
 from amicrawl.cli import app
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.table import CCINDEX, EOT, Place, TableOptions, TableReport, make_table
-from amicrawl.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside
-from amicrawl.table.convert import converted, fault_of
-from amicrawl.table.hosts import list_version
-from amicrawl.table.schema import place_of
 
 if TYPE_CHECKING:
     from pathlib import Path

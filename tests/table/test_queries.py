@@ -16,17 +16,17 @@ import pytest
 from table.asked_captures import write_captures
 from table.asked_table import CCINDEX, EOT, cdxj_lines, write_file, write_partitions
 
+from amicrawl.archive.table.builder import TableOptions, make_table
+from amicrawl.archive.table.named_queries import macros, named_queries, named_query
+from amicrawl.archive.table.query import QueryTable
+from amicrawl.archive.table.schema import SCHEMAS
 from amicrawl.disk import Disk
 from amicrawl.record.table import CAPTURES
-from amicrawl.table.builder import TableOptions, make_table
-from amicrawl.table.named_queries import macros, named_queries, named_query
-from amicrawl.table.query import QueryTable
-from amicrawl.table.schema import SCHEMAS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from amicrawl.table.query import Answer
+    from amicrawl.archive.table.query import Answer
 
 DATA = Path(__file__).parent / "data"
 PUBLISHED = {

@@ -23,9 +23,9 @@ from table.asked_captures import write_captures
 from table.asked_table import EOT, write_file, write_partitions
 from typer.testing import CliRunner
 
+from amicrawl.archive.table.named_queries import named_queries
 from amicrawl.cli.query import query
 from amicrawl.errors import AmicrawlError, ExitCode, InputError, OutputError, UsageError
-from amicrawl.table.named_queries import named_queries
 
 app = typer.Typer()
 app.command()(query)

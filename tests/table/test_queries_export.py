@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from warcio.archiveiterator import ArchiveIterator
 
+from amicrawl.archive.table.export import Exported, ExportOptions, export_records
+from amicrawl.archive.table.query import QueryTable
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.record.warc import Record, RecordType, encode_record, gzip_member
-from amicrawl.table.export import Exported, ExportOptions, export_records
-from amicrawl.table.query import QueryTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

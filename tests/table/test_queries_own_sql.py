@@ -10,8 +10,8 @@ import pytest
 from table.asked_captures import write_captures
 from table.asked_table import EOT, write_file, write_partitions
 
+from amicrawl.archive.table.query import QueryTable
 from amicrawl.errors import InputError, OutputError, UsageError
-from amicrawl.table.query import QueryTable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,9 @@ from index.archive_files import exchange, packed
 from object_store import CREDENTIALS, ObjectStore
 from spark_engine import needs_spark, over_a_cluster
 
+from amicrawl.archive.location import Location
+from amicrawl.archive.table import make_table
 from amicrawl.disk import Disk
-from amicrawl.index.location import Location
-from amicrawl.table import make_table
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,12 +14,12 @@ import duckdb
 import pyarrow.parquet as pq
 from spark_engine import needs_spark
 
+from amicrawl.archive.location import Location
+from amicrawl.archive.spark import LINE, damage_in, lines_of_file
+from amicrawl.archive.table import CCINDEX, EOT, TableOptions, make_table
+from amicrawl.archive.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside, file_metadata
+from amicrawl.archive.table.spark import seal_table, write_part
 from amicrawl.disk import Disk
-from amicrawl.index.location import Location
-from amicrawl.index.spark import LINE, damage_in, lines_of_file
-from amicrawl.table import CCINDEX, EOT, TableOptions, make_table
-from amicrawl.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside, file_metadata
-from amicrawl.table.spark import seal_table, write_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ import sys
 
 _WORK = r"""
 import sys
-from amicrawl.table import CCINDEX
-from amicrawl.table.block_rows import rows_of_block
+from amicrawl.archive.table import CCINDEX
+from amicrawl.archive.table.block_rows import rows_of_block
 
 plain = b'org,a)/%d 20121026215942 {"url": "http://a.org/", "recordid": "%032x", "status": "200"}\n'
 odd = b'org,a)/\xc3\xa9 20121026215942 {"url": "http://a.org/\\u00e9", "status": 404, "offset": "7"}\n'

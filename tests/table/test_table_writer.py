@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from amicrawl.archive.arrow_texts import numbers_from
+from amicrawl.archive.table import EOT
+from amicrawl.archive.table.convert import converted
+from amicrawl.archive.table.writer import HeldRows, Limits, TableWriter, in_one, seal, some_of
 from amicrawl.disk import Disk
-from amicrawl.index.lines.arrow_texts import numbers_from
-from amicrawl.table import EOT
-from amicrawl.table.convert import converted
-from amicrawl.table.writer import HeldRows, Limits, TableWriter, in_one, seal, some_of
 
 if TYPE_CHECKING:
     from pathlib import Path

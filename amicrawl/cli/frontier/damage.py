@@ -14,22 +14,27 @@ import typer
 from amicrawl.cli.frontier.rows import STATUSES, AnyPath, frontier_directory, hour_now
 from amicrawl.cli.options import AsJson, CrawlDirectory, json_text, print_lines
 from amicrawl.config import Identity
-from amicrawl.crawl.policy import read_policy, write_policy
+from amicrawl.crawl import read_policy, write_policy
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, UsageError
-from amicrawl.frontier.corrections import failed, make_due
+from amicrawl.frontier import (
+    WAITING,
+    Generations,
+    LivePartition,
+    Status,
+    decode_superblock,
+    failed,
+    list_directory,
+    load,
+    make_due,
+    replay_logs,
+)
 from amicrawl.frontier.format.faults import FrontierFileError
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.verification import check_rows
 from amicrawl.frontier.format.verification import verify as verify_file
-from amicrawl.frontier.live import LivePartition
-from amicrawl.frontier.opening import load
-from amicrawl.frontier.states import WAITING, Status
-from amicrawl.frontier.store.directory import SUPERBLOCK_SIZE, decode_superblock, list_directory
-from amicrawl.frontier.store.generations import Generations
-from amicrawl.frontier.store.logs import replay_logs
-from amicrawl.record.crawl_json import read_crawl_json
-from amicrawl.record.repair import repair_locked
+from amicrawl.frontier.store.directory import SUPERBLOCK_SIZE
+from amicrawl.record import read_crawl_json, repair_locked
 from amicrawl.seed import open_seed
 from amicrawl.terminal import counted, harmless
 from amicrawl.urls import text_of
@@ -290,7 +295,8 @@ def rebuild(
     Example: amicrawl frontier rebuild ami-out
     """
     # Loading Scrapy takes a second, which no other command of this group should wait for.
-    from amicrawl.crawl.rebuilding import NAME, rebuild as rebuild_frontier  # noqa: I001, PLC0415
+    from amicrawl.crawl import rebuild as rebuild_frontier  # noqa: PLC0415
+    from amicrawl.crawl.rebuilding import NAME  # noqa: PLC0415
 
     if directory.name == NAME and not (directory / NAME).is_dir():
         directory = directory.parent

@@ -12,14 +12,12 @@ from amicrawl.cli.frontier.rows import AnyPath, frontier_directory, hour_now, pa
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError, UsageError
-from amicrawl.frontier.dump import dump_pieces, read_dump
+from amicrawl.frontier import Copies, dump_pieces, load, read_dump
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.operations import compact as compacted
 from amicrawl.frontier.format.operations import merge
 from amicrawl.frontier.format.schema import Codec
 from amicrawl.frontier.format.writer import PAGE_ROWS, WriteOptions, write_partition
-from amicrawl.frontier.opening import load
-from amicrawl.frontier.snapshot import Copies
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:

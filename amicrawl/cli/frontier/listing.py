@@ -29,13 +29,12 @@ from amicrawl.cli.frontier.rows import (
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.errors import UsageError
+from amicrawl.frontier import WAITING, Status, list_directory
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.strings import string_at
 from amicrawl.frontier.format.verification import inspect as inspected
 from amicrawl.frontier.format.verification import inspection_text
-from amicrawl.frontier.states import WAITING, Status
-from amicrawl.frontier.store.directory import list_directory
 from amicrawl.terminal import harmless, human_size
 
 if TYPE_CHECKING:

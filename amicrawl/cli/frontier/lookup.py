@@ -29,11 +29,10 @@ from amicrawl.cli.frontier.rows import (
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.config import Identity
 from amicrawl.errors import InputError
+from amicrawl.frontier import IDENTITY, RESTING, WAITING, Status
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec
 from amicrawl.frontier.format.strings import annex_at, string_at, unpack_robots
-from amicrawl.frontier.state import IDENTITY
-from amicrawl.frontier.states import RESTING, WAITING, Status
 from amicrawl.terminal import harmless, human_span
 from amicrawl.urls import Canonical, canonical_form, url_key
 from amicrawl.urls import seed_key as seeded_key

@@ -17,11 +17,9 @@ import numpy as np
 import typer
 
 from amicrawl.errors import InputError, UsageError
+from amicrawl.frontier import RESTING, WAITING, Cause, list_directory, load
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.verification import read_partition
-from amicrawl.frontier.opening import load
-from amicrawl.frontier.states import RESTING, WAITING, Cause
-from amicrawl.frontier.store.directory import list_directory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

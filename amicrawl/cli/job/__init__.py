@@ -16,13 +16,13 @@ from amicrawl.cli.job.listing import JobArgument, dead, ident_in, log, ls, pendi
 from amicrawl.cli.job.submission import submit
 from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import UsageError
-from amicrawl.jobs import queues, verbs
+from amicrawl.fleet.jobs import queues, verbs
 from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amicrawl.jobs.connection import JobStore
+    from amicrawl.fleet.jobs import JobStore
 
 _ABORTED = {
     verbs.Aborted.REMOVED: "{} is aborted: no pipeline was crawling it.",

@@ -11,16 +11,25 @@ import typer
 
 from amicrawl.cli.options import AsJson, print_table
 from amicrawl.cli.redis_options import with_store
-from amicrawl.jobs import logs, lookup, queues, redis_values, verbs
-from amicrawl.jobs.connection import RedisUnavailable
-from amicrawl.jobs.ident import checked_ident, ident_of, normalised
-from amicrawl.jobs.logs import Download, Ignore
-from amicrawl.jobs.record import ENDED, RESPONSES
+from amicrawl.fleet.jobs import (
+    ENDED,
+    RESPONSES,
+    Download,
+    Ignore,
+    RedisUnavailable,
+    checked_ident,
+    ident_of,
+    logs,
+    lookup,
+    normalised,
+    queues,
+    redis_values,
+    verbs,
+)
 from amicrawl.terminal import counted, harmless, human_size
 
 if TYPE_CHECKING:
-    from amicrawl.jobs.connection import JobStore
-    from amicrawl.jobs.record import JobRecord
+    from amicrawl.fleet.jobs import JobRecord, JobStore
 
 
 EVERY = 0.5

@@ -17,16 +17,21 @@ from amicrawl.cli.job.listing import EVERY, moment
 from amicrawl.cli.options import AsJson, grouped
 from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.jobs import lookup
-from amicrawl.jobs.connection import JobStore, RedisUnavailable
-from amicrawl.jobs.lookup import LARGEST_LIST
-from amicrawl.jobs.record import JobState
-from amicrawl.jobs.submission import JobExistsError, Submission, Submitted
-from amicrawl.jobs.submission import submit as submit_job
+from amicrawl.fleet.jobs import (
+    JobExistsError,
+    JobState,
+    JobStore,
+    RedisUnavailable,
+    Submission,
+    Submitted,
+    lookup,
+)
+from amicrawl.fleet.jobs import submit as submit_job
+from amicrawl.fleet.jobs.lookup import LARGEST_LIST
 
 if TYPE_CHECKING:
     from amicrawl.crawlfile import CrawlFile
-    from amicrawl.jobs.record import JobRecord
+    from amicrawl.fleet.jobs import JobRecord
 
 _CODES = {
     JobState.COMPLETED: ExitCode.DONE,
@@ -228,8 +233,7 @@ class _Pace(NamedTuple):
 def _config_of(config: Path) -> tuple[str, _Pace]:
     """Return what a crawl file says, checked, as text that another machine can follow; and its pace."""
     # Loaded for a job that has one: to check a file takes as much loading as to talk to Redis.
-    from amicrawl.crawlfile import CrawlFileError, examine  # noqa: PLC0415
-    from amicrawl.crawlfile.crawl_file import effective  # noqa: PLC0415
+    from amicrawl.crawlfile import CrawlFileError, effective, examine  # noqa: PLC0415
 
     examined = examine(config, is_part=True)
     if examined.faults:

@@ -19,16 +19,15 @@ from amicrawl.capture import Failure
 from amicrawl.config import TlsPolicy
 from amicrawl.crawl.wiring import make_resolver
 from amicrawl.errors import UsageError
-from amicrawl.fetch.name_servers import SYSTEM
-from amicrawl.fetch.resolver import Resolver, Unresolved
+from amicrawl.fetch import SYSTEM, Resolver, Unresolved
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from amicrawl.capture import Tls
     from amicrawl.config import CrawlConfig
+    from amicrawl.fetch import TlsSettings
     from amicrawl.fetch.resolver import Done
-    from amicrawl.fetch.tls import TlsSettings
 
 logger = logging.getLogger(__name__)
 
@@ -98,7 +97,7 @@ def policy_of(settings: BaseSettings) -> TlsPolicy:
 
 def tls_settings_of(settings: BaseSettings) -> TlsSettings:
     """Return what is offered to servers; raises ValueError for an unknown version, as Scrapy does."""
-    from amicrawl.fetch.tls import TlsSettings  # noqa: PLC0415  # OpenSSL takes long to load
+    from amicrawl.fetch import TlsSettings  # noqa: PLC0415  # OpenSSL takes long to load
 
     minimum = _version(settings, "DOWNLOAD_TLS_MIN_VERSION")
     maximum = _version(settings, "DOWNLOAD_TLS_MAX_VERSION")

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from amicrawl.capture import Capture
     from amicrawl.crawl.run import Run
-    from amicrawl.fetch.response import Head
+    from amicrawl.fetch import Head
     from amicrawl.urls import Fetchable
 
 logger = logging.getLogger(__name__)

@@ -37,18 +37,18 @@ from scrapy.exceptions import DontCloseSpider
 
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.extensions import CrawlExtension
+from amicrawl.crawl.partition.batch import links_in
+from amicrawl.crawl.partition.links import Outgoing, take_links
+from amicrawl.crawl.partition.outbox import Outbox
 from amicrawl.crawl.processes.specification import (
     BY_PARENT,
     LARGEST_MESSAGE,
     Allowance,
     specification,
 )
-from amicrawl.crawl.sharing.links import Outgoing, take_links
 from amicrawl.crawl.watching.busy_hosts import BusyHost, BusyHosts, shown_hosts
 from amicrawl.crawl.watching.progress import next_in
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs.sharing.batch import links_in
-from amicrawl.jobs.sharing.outbox import Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from amicrawl.crawl.arguments import SeedArguments, SiteArguments
+    from amicrawl.crawl.partition.outbox import Parcel
     from amicrawl.crawl.run import Run
-    from amicrawl.jobs.sharing.outbox import Parcel
 
     Arguments = TypeVar("Arguments", SeedArguments, SiteArguments)
 

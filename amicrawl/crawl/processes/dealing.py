@@ -21,19 +21,14 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.capture import Failure
+from amicrawl.crawl.partition.outbox import FILE_NAME as OUTBOX
 from amicrawl.crawl.processes.specification import FOLDER, PLAN
 from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
+from amicrawl.frontier import INDEX_ROWS, begin_with, load, snapshot_name, write
 from amicrawl.frontier.format.operations import deal, gather
-from amicrawl.frontier.opening import load
-from amicrawl.frontier.snapshot import write
-from amicrawl.frontier.state import INDEX_ROWS
-from amicrawl.frontier.store.directory import snapshot_name
-from amicrawl.frontier.store.generations import begin_with
-from amicrawl.jobs.sharing.outbox import FILE_NAME as OUTBOX
-from amicrawl.record.crawl_json import CrawlJson, known_files, read_crawl_json
-from amicrawl.record.files import TABLE_NAME, SealedFile
+from amicrawl.record import TABLE_NAME, CrawlJson, SealedFile, known_files, read_crawl_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -171,7 +166,7 @@ class Dealing:
 
     def _join_tables(self, children: Iterable[Path]) -> SealedFile:
         # Arrow, which has threads, is loaded when there is nothing left to fork.
-        from amicrawl.record.table import join_tables  # noqa: PLC0415
+        from amicrawl.record import join_tables  # noqa: PLC0415
 
         whole, before = self._directory / TABLE_NAME, self._folder / _BEFORE
         # Once only: a second time the rows of the children would be among those of before.
@@ -275,7 +270,7 @@ def _counts(listings: Sequence[Mapping[str, Any]], children: Sequence[Path]) -> 
 def _add_rows(tally: Tally, path: Path) -> None:
     import pyarrow as pa  # noqa: PLC0415  # see `_join_tables`
 
-    from amicrawl.record.table import opened_index  # noqa: PLC0415
+    from amicrawl.record import opened_index  # noqa: PLC0415
 
     with opened_index(path) as table:
         for batch in table.batches(["status", "error", "unchanged"]):

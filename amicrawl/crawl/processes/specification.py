@@ -17,9 +17,9 @@ import threading
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
+from amicrawl.clock import steady_clock
 from amicrawl.config import LogFormat
 from amicrawl.errors import AmicrawlError
-from amicrawl.jobs.lease_time import steady_clock
 
 if TYPE_CHECKING:
     from pathlib import Path

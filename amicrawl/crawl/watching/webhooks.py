@@ -35,7 +35,7 @@ from scrapy.exceptions import NotConfigured
 from amicrawl import __version__
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.crawl.feeding import on_a_thread
-from amicrawl.crawlfile.secrets import resolve
+from amicrawl.crawlfile import resolve
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:

@@ -45,7 +45,7 @@ _LOADED = (
     "amicrawl.cli.derivatives",
     "amicrawl.cli.summary",
     "amicrawl.cli.table",
-    "amicrawl.report.reading",
+    "amicrawl.archive.report.reading",
     "amicrawl.crawl.addon",
     "amicrawl.crawl.run",
     "amicrawl.crawl.seedlist",

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from amicrawl.archive.table.schema import EOT
 from amicrawl.record.table import CAPTURES
-from amicrawl.table.schema import EOT
 
 if TYPE_CHECKING:
     from pathlib import Path

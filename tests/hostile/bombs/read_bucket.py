@@ -6,12 +6,12 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl.spark.bucket_objects import read_json
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs.checkpoint import restore_checkpoint
-from amicrawl.jobs.job_bucket import fetch
-from amicrawl.jobs.sharing.worker import fetch_state
+from amicrawl.fleet.jobs.checkpoint import restore_checkpoint
+from amicrawl.fleet.jobs.job_bucket import fetch
+from amicrawl.fleet.sharing.worker import fetch_state
+from amicrawl.fleet.spark.bucket_objects import read_json
 from amicrawl.record.bucket import open_bucket
 
 if TYPE_CHECKING:

@@ -27,17 +27,17 @@ READERS: dict[str, tuple[str, ...]] = {
     "sitemap": ("seed/sitemap.py",),
     "Parquet": ("parquet.py", "record/captures.py"),
     "WARC": (
-        *("index/reading/unpacking.py", "index/lines/post_key.py", "index/sidecar/text.py"),
-        *("index/sidecar/findings.py", "crawl/reconstruct.py"),
+        *("reading/unpacking.py", "archive/lines/post_key.py", "archive/index/sidecar/text.py"),
+        *("archive/index/sidecar/findings.py", "crawl/reconstruct.py"),
     ),
     "CDXJ": (
-        *("index/lines/shapes.py", "index/lookup/query.py"),
-        *("index/merging/join.py", "index/merging/sides.py"),
-        *("report/inputs.py", "report/rows.py", "report/years.py"),
-        "table/convert.py",
+        *("archive/lines/shapes.py", "archive/index/lookup/query.py"),
+        *("archive/index/merging/join.py", "archive/index/merging/sides.py"),
+        *("archive/report/inputs.py", "archive/report/rows.py", "archive/report/years.py"),
+        "archive/table/convert.py",
     ),
-    "zipnum": ("index/zipnum/cluster.py",),
-    "summary in JSON": ("report/counts_json.py", "report/sketch.py", "cli/summary.py"),
+    "zipnum": ("archive/index/zipnum/cluster.py",),
+    "summary in JSON": ("archive/report/counts_json.py", "archive/report/sketch.py", "cli/summary.py"),
     "frontier dump": ("frontier/dump.py",),
     "meguri": (
         *("frontier/format/codec.py", "frontier/format/page.py", "frontier/format/strings.py"),
@@ -45,19 +45,29 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "crawl file": (
         *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl.py"),
-        *("cli/share.py", "crawl/job/specification.py"),
+        *("cli/share.py", "fleet/jobs/crawl/specification.py"),
     ),
     "a directory of a crawl": (
         *("cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
         *("record/crawl_json.py", "record/uploaded.py"),
         *("record/journal.py", "record/reader.py", "record/repair.py", "jsontext.py"),
     ),
-    "bucket": ("crawl/spark/bucket_objects.py", "jobs/checkpoint.py"),
+    "bucket": ("fleet/spark/bucket_objects.py", "fleet/jobs/checkpoint.py"),
     "Redis": (
-        *("dashboard/views.py", "jobs/child.py", "jobs/link.py", "jobs/redis_values.py"),
-        *("jobs/logs.py", "jobs/seedqueue.py", "jobs/sharing/creation.py", "jobs/sharing/batch.py"),
-        *("crawl/sharing/exchange.py", "crawl/sharing/sharing.py"),
-        *("crawl/job/joblink.py", "spiders/queue.py"),
+        *(
+            "fleet/dashboard/views.py",
+            "fleet/jobs/child.py",
+            "fleet/jobs/link.py",
+            "fleet/jobs/redis_values.py",
+        ),
+        *(
+            "fleet/jobs/logs.py",
+            "fleet/jobs/seedqueue.py",
+            "fleet/sharing/creation.py",
+            "crawl/partition/batch.py",
+        ),
+        *("fleet/sharing/exchange.py", "fleet/sharing/partition.py"),
+        *("fleet/jobs/crawl/joblink.py", "spiders/queue.py"),
     ),
     "HTML": ("discovery/coding.py",),
     "HTTP": ("fetch/exchange.py", "fetch/response.py", "message.py"),
@@ -66,18 +76,18 @@ READERS: dict[str, tuple[str, ...]] = {
 
 OUR_OWN = frozenset({
     # What the same user's program has written on this machine, beside what is checked above.
-    *("cli/collection_steps.py", "index/collection/file.py", "jobs/data_directory.py"),
-    *("jobs/sharing/outbox.py", "jobs/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
-    *("crawl/guest/scheduler.py", "crawl/job/leased.py", "dashboard/users.py"),
+    *("cli/collection_steps.py", "archive/index/collection/file.py", "fleet/jobs/data_directory.py"),
+    *("crawl/partition/outbox.py", "fleet/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
+    *("crawl/guest/scheduler.py", "fleet/jobs/crawl/leased.py", "fleet/dashboard/users.py"),
     # What one process of a command tells another.
     *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
     "crawl/processes/specification.py",
-    *("crawl/spark/driver.py", "crawl/spark/leases.py", "crawl/spark/partition.py"),
-    *("index/merging/spark.py", "index/spark.py", "table/read_only_sql.py"),
+    *("fleet/spark/driver.py", "fleet/spark/leases.py", "fleet/spark/partition.py"),
+    *("archive/index/merging/spark.py", "archive/spark.py", "archive/table/read_only_sql.py"),
     # Settings, and files of the package.
-    *("jobs/connection.py", "crawlfile/keys.py"),
-    *("discovery/ignores.py", "index/sidecar/soft404.py"),
-    *("report/page.py", "table/named_queries.py"),
+    *("fleet/jobs/connection.py", "crawlfile/keys.py"),
+    *("discovery/ignores.py", "archive/index/sidecar/soft404.py"),
+    *("archive/report/page.py", "archive/table/named_queries.py"),
 })  # fmt: skip
 """Modules that read nothing of strangers."""
 

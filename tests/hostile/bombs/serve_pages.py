@@ -6,10 +6,10 @@ import sys
 import urllib.error
 import urllib.request
 
-from amicrawl.dashboard.serving import Settings, serving_in_thread
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.jobs.connection import RedisSettings
+from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
+from amicrawl.fleet.jobs.connection import RedisSettings
 
 
 def main() -> int:

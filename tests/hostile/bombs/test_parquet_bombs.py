@@ -95,7 +95,7 @@ def test_the_report_of_the_dashboard_has_no_more_memory_than_it_may(
     crawled: Path, confined: Confinement
 ) -> None:
     ended = confined.run(
-        ["captures.parquet", "j0b1d"], where=crawled, program="amicrawl.dashboard.summaries:main"
+        ["captures.parquet", "j0b1d"], where=crawled, program="amicrawl.fleet.dashboard.summaries:main"
     )
     assert ended.is_orderly(), ended
     assert "captures.parquet" in ended.errors, ended

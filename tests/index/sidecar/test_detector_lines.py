@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from amicrawl.archive.index.sidecar.detectors import installed_detectors
 from amicrawl.cli.derivatives import show_detectors
-from amicrawl.index.sidecar.detectors import installed_detectors
 
 BARE = ["amicrawl signatures 2", "declared", "soft404 1"]
 

@@ -11,13 +11,13 @@ from sidecar_material import ENGLISH, html, http, warc, write_packed
 from typer.testing import CliRunner
 from urls.vectors import CORPORA
 
+from amicrawl.archive.index.collection.collecting import collect
+from amicrawl.archive.index.collection.file import collect_file
+from amicrawl.archive.index.collection.products import jobs_for
+from amicrawl.archive.index.merging.sides import sidecar_fields
 from amicrawl.cli import app
 from amicrawl.errors import InputError, UsageError
-from amicrawl.index.collection.collecting import collect
-from amicrawl.index.collection.file import collect_file
-from amicrawl.index.collection.products import jobs_for
-from amicrawl.index.merging.sides import sidecar_fields
-from amicrawl.index.reading.records import read_records
+from amicrawl.reading.records import read_records
 
 if TYPE_CHECKING:
     import subprocess

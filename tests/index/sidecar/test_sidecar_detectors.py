@@ -11,19 +11,19 @@ import pytest
 from lxml import etree
 from sidecar_material import ENGLISH, HTML_4_0, RUSSIAN, html
 
-from amicrawl.errors import UsageError
-from amicrawl.index.sidecar.detectors import (
+from amicrawl.archive.index.sidecar.detectors import (
     Characteriser,
     Detectors,
     Subject,
     installed_detectors,
     is_text,
 )
-from amicrawl.index.sidecar.media_type import Libmagic, Signatures
-from amicrawl.index.sidecar.openings import Opening, opening_of
-from amicrawl.index.sidecar.pronom import FidoSignatures, installed_signatures
-from amicrawl.index.sidecar.soft404 import Soft404Model
-from amicrawl.index.sidecar.text import SAMPLE, CharsetDetector, read
+from amicrawl.archive.index.sidecar.media_type import Libmagic, Signatures
+from amicrawl.archive.index.sidecar.openings import Opening, opening_of
+from amicrawl.archive.index.sidecar.pronom import FidoSignatures, installed_signatures
+from amicrawl.archive.index.sidecar.soft404 import Soft404Model
+from amicrawl.archive.index.sidecar.text import SAMPLE, CharsetDetector, read
+from amicrawl.errors import UsageError
 from benchmarks.soft404.fit import fit, worth
 from benchmarks.soft404.pages import Fold, pages
 from benchmarks.soft404.wordings import WORDINGS
@@ -257,7 +257,7 @@ def test_families_of_types_count_and_not_their_letters() -> None:
 
 def test_the_shipped_model_does_what_it_says_it_does() -> None:
     """It has seen the wordings that were held out, and must do no worse than what is written of it."""
-    text = (files("amicrawl.index.sidecar") / "soft404.json").read_text("utf-8")
+    text = (files("amicrawl.archive.index.sidecar") / "soft404.json").read_text("utf-8")
     written = json.loads(text)["held_out"]
     assert written["precision"] >= 0.9
     assert written["recall"] >= 0.8

@@ -14,15 +14,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sidecar_material import http, read_back, warc
 
-from amicrawl.index.sidecar.detectors import (
+from amicrawl.archive.index.sidecar.detectors import (
     CONTENT_LIMIT,
     Characteriser,
     Subject,
     installed_detectors,
     subject_of,
 )
-from amicrawl.index.sidecar.findings import encode_block, parse_block
-from amicrawl.index.sidecar.soft404 import features_of
+from amicrawl.archive.index.sidecar.findings import encode_block, parse_block
+from amicrawl.archive.index.sidecar.soft404 import features_of
 
 if TYPE_CHECKING:
     from pathlib import Path

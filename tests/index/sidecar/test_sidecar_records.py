@@ -20,19 +20,19 @@ from sidecar_material import (
     write_packed,
 )
 
+from amicrawl.archive.index.derivatives.file import Maker, Publisher, sha1
+from amicrawl.archive.index.merging.sides import is_sidecar_record, sidecar_fields, sidecar_tie
+from amicrawl.archive.index.sidecar.detectors import Characteriser, installed_detectors, subject_of
+from amicrawl.archive.index.sidecar.file import SidecarFile
+from amicrawl.archive.lines.record_lines import key_of, timestamp_of, url_of
 from amicrawl.disk import Disk
-from amicrawl.index.derivatives.file import Maker, Publisher, sha1
-from amicrawl.index.lines.record_lines import key_of, timestamp_of, url_of
-from amicrawl.index.merging.sides import is_sidecar_record, sidecar_fields, sidecar_tie
-from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.detectors import Characteriser, installed_detectors, subject_of
-from amicrawl.index.sidecar.file import SidecarFile
+from amicrawl.reading.records import read_records
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.index.reading.records import Record
+    from amicrawl.reading.records import Record
 
 URI = "http://140.194.76.129/publications/eng-pamphlets/index.html"
 NOBODY = Publisher()

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from sidecar_material import ENGLISH, RUSSIAN, html
 
-from amicrawl.index.sidecar.media_type import Libmagic
-from amicrawl.index.sidecar.soft404 import Soft404Model, features_of
+from amicrawl.archive.index.sidecar.media_type import Libmagic
+from amicrawl.archive.index.sidecar.soft404 import Soft404Model, features_of
 from benchmarks.soft404.pages import Fold, pages
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def test_what_begins_otherwise_is_shown_to_libmagic(libmagic: Libmagic, begin: s
 
 
 def test_the_pairs_that_a_model_does_not_know_do_not_change_what_it_says() -> None:
-    written = json.loads((files("amicrawl.index.sidecar") / "soft404.json").read_text("utf-8"))
+    written = json.loads((files("amicrawl.archive.index.sidecar") / "soft404.json").read_text("utf-8"))
     shipped = Soft404Model.shipped()
     for page in pages(140, fold=Fold.HELD_OUT):
         names = features_of(page.html, page.url).names()

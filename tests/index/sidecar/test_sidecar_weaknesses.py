@@ -10,26 +10,32 @@ from typing import TYPE_CHECKING
 import pytest
 from sidecar_material import ENGLISH, RUSSIAN, arc, html, http, read_back, record_id, warc, write_packed
 
-from amicrawl.index.collection.file import collect_file
-from amicrawl.index.collection.products import jobs_for
-from amicrawl.index.merging.sides import is_sidecar_record, sidecar_tie
-from amicrawl.index.reading.records import read_records
-from amicrawl.index.sidecar.detectors import (
+from amicrawl.archive.index.collection.file import collect_file
+from amicrawl.archive.index.collection.products import jobs_for
+from amicrawl.archive.index.merging.sides import is_sidecar_record, sidecar_tie
+from amicrawl.archive.index.sidecar.detectors import (
     Characteriser,
     Detectors,
     Subject,
     installed_detectors,
     is_text,
 )
-from amicrawl.index.sidecar.findings import Findings, Identity, added_fields, encode_block, parse_block
-from amicrawl.index.sidecar.media_type import Signatures
-from amicrawl.index.sidecar.soft404 import Soft404Model
+from amicrawl.archive.index.sidecar.findings import (
+    Findings,
+    Identity,
+    added_fields,
+    encode_block,
+    parse_block,
+)
+from amicrawl.archive.index.sidecar.media_type import Signatures
+from amicrawl.archive.index.sidecar.soft404 import Soft404Model
+from amicrawl.reading.records import read_records
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.index.collection.file import Outcome
-    from amicrawl.index.reading.records import Record
+    from amicrawl.archive.index.collection.file import Outcome
+    from amicrawl.reading.records import Record
 
 NOT_THERE = html("Sorry, the page you requested could not be found.", title="404 Not Found").encode()
 

@@ -1,0 +1,129 @@
+"""The index: archive files read, and what is made of them so that they can be looked up and counted."""
+
+from typing import TYPE_CHECKING
+
+from amicrawl.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from amicrawl.archive.index.collection.collecting import (
+        Collected,
+        Failed,
+        State,
+        as_object,
+        collect,
+        collect_by,
+    )
+    from amicrawl.archive.index.collection.file import Outcome, ReadProgress, collect_file
+    from amicrawl.archive.index.collection.products import (
+        MARKS,
+        FileJob,
+        ProductOptions,
+        jobs_for,
+        named_apart,
+    )
+    from amicrawl.archive.index.collection.remote import (
+        PlacedJob,
+        collect_placed,
+        collected_on_spark,
+        do_placed,
+    )
+    from amicrawl.archive.index.derivatives.file import Publisher
+    from amicrawl.archive.index.lookup.query import answer, count_pages
+    from amicrawl.archive.index.lookup.request import CdxRequest, request_of
+    from amicrawl.archive.index.lookup.server import CdxServer, is_loopback
+    from amicrawl.archive.index.lookup.source import IndexSource, open_sources
+    from amicrawl.archive.index.merging.merge import Merged, merge
+    from amicrawl.archive.index.merging.spark import merge_on_spark
+    from amicrawl.archive.index.sidecar.detectors import installed_detectors
+    from amicrawl.archive.index.wacz.package import Description, write_wacz
+    from amicrawl.archive.index.wacz.pages import pages_in_table
+    from amicrawl.archive.index.zipnum.cluster import BLOCK_LINES, SHARD_LINES
+    from amicrawl.archive.index.zipnum.spark import write_zipnum_on_spark
+    from amicrawl.archive.index.zipnum.writer import Written, write_blocks, write_zipnum
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        SHARD_LINES="zipnum.cluster",
+        BLOCK_LINES="zipnum.cluster",
+        CdxRequest="lookup.request",
+        CdxServer="lookup.server",
+        Collected="collection.collecting",
+        Description="wacz.package",
+        Failed="collection.collecting",
+        FileJob="collection.products",
+        IndexSource="lookup.source",
+        MARKS="collection.products",
+        Merged="merging.merge",
+        Outcome="collection.file",
+        PlacedJob="collection.remote",
+        ProductOptions="collection.products",
+        Publisher="derivatives.file",
+        ReadProgress="collection.file",
+        State="collection.collecting",
+        Written="zipnum.writer",
+        answer="lookup.query",
+        as_object="collection.collecting",
+        collect="collection.collecting",
+        collect_by="collection.collecting",
+        collect_file="collection.file",
+        collect_placed="collection.remote",
+        collected_on_spark="collection.remote",
+        count_pages="lookup.query",
+        do_placed="collection.remote",
+        installed_detectors="sidecar.detectors",
+        is_loopback="lookup.server",
+        jobs_for="collection.products",
+        merge="merging.merge",
+        merge_on_spark="merging.spark",
+        named_apart="collection.products",
+        open_sources="lookup.source",
+        pages_in_table="wacz.pages",
+        request_of="lookup.request",
+        write_blocks="zipnum.writer",
+        write_wacz="wacz.package",
+        write_zipnum="zipnum.writer",
+        write_zipnum_on_spark="zipnum.spark",
+    )
+
+__all__ = [
+    "BLOCK_LINES",
+    "MARKS",
+    "SHARD_LINES",
+    "CdxRequest",
+    "CdxServer",
+    "Collected",
+    "Description",
+    "Failed",
+    "FileJob",
+    "IndexSource",
+    "Merged",
+    "Outcome",
+    "PlacedJob",
+    "ProductOptions",
+    "Publisher",
+    "ReadProgress",
+    "State",
+    "Written",
+    "answer",
+    "as_object",
+    "collect",
+    "collect_by",
+    "collect_file",
+    "collect_placed",
+    "collected_on_spark",
+    "count_pages",
+    "do_placed",
+    "installed_detectors",
+    "is_loopback",
+    "jobs_for",
+    "merge",
+    "merge_on_spark",
+    "named_apart",
+    "open_sources",
+    "pages_in_table",
+    "request_of",
+    "write_blocks",
+    "write_wacz",
+    "write_zipnum",
+    "write_zipnum_on_spark",
+]

@@ -1,0 +1,366 @@
+"""The records of sidecars, and what ties each of them to a capture: from WARC and from CDXJ.
+
+A sidecar as WARC names the record that it describes, or its file and offset. As CDXJ, which other tools
+make of it, mostly only key and timestamp are left; `recordid`, `filename` with `offset`, and `digest`
+count where a line has them. Sidecars of warc-metadata-sidecar are read the same way. A record without a
+date, or that cannot be read, is reported and left out.
+
+Records are columns of a `SideTable`, where one takes some 800 bytes, its indexes included. Where the
+rules of `join.py` need more than one record or line to decide, a match is marked as not certain.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from functools import lru_cache
+from itertools import pairwise
+from sys import intern
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import orjson
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from amicrawl.archive.arrow_texts import (
+    Texts,
+    lengths_of,
+    numbers_from,
+    octets_of,
+    taken,
+    texts_from,
+    truths,
+)
+from amicrawl.archive.index.sidecar.findings import (
+    ERROR,
+    SOURCE_FILE,
+    SOURCE_OFFSET,
+    added_fields,
+    parse_block,
+    written,
+)
+from amicrawl.archive.lines import key_of, timestamp_of, url_of
+from amicrawl.reading import read_records
+from amicrawl.urls import surt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from amicrawl.reading import Broken, Record
+
+
+CDXJ = (".cdxj", ".cdxj.gz")
+"""How the names of sidecars end that are CDXJ."""
+_SIDECAR_BLOCK = 1 << 20
+
+
+class Ties(NamedTuple):
+    """What a capture is known by; empty where something is not known."""
+
+    when: str
+    """Key and second, a space between: how the line begins."""
+    record_id: str
+    """A UUID without its brackets, or what else identifies the record."""
+    filename: str
+    """Without directories."""
+    offset: str
+    digest: str
+    """Without the name of its algorithm."""
+
+
+class Side(NamedTuple):
+    """One record of a sidecar."""
+
+    ties: Ties
+    addition: bytes
+    """The fields it adds, as they stand within an object."""
+
+
+def sides_of(path: Path, *, report: Callable[[str], None]) -> Iterator[Side]:
+    """Yield what the sidecar *path*, a WARC file, says; faults go to *report*."""
+
+    def broken(what: Broken) -> None:
+        report(f"{path.name}, byte {what.offset}: {what.reason}")
+
+    for record in read_records(path, on_broken=broken, block_cap=_SIDECAR_BLOCK):
+        if not is_sidecar_record(record):
+            continue
+        timestamp = timestamp_of(record.date)
+        if not timestamp:
+            report(f"{path.name}, byte {record.offset}: a record has no date")
+            continue
+        tie = sidecar_tie(record)
+        ties = Ties(
+            f"{key_of(surt(url_of(record)))} {timestamp}",
+            bare_id(tie.record_id),
+            intern(tie.filename),
+            str(tie.offset) if tie.offset >= 0 else "",
+            "",
+        )
+        yield Side(ties, written(added_fields(sidecar_fields(record))))
+
+
+def ties_of(key: bytes, timestamp: bytes, fields: dict[str, Any]) -> Ties:
+    """Return what the capture of a line is known by; UnicodeDecodeError where the key is not UTF-8."""
+    get = fields.get
+    record_id = get("recordid") or get("warc-record-id")
+    filename, offset, digest = get("filename"), get("offset"), get("digest")
+    return Ties(
+        (b"%s %s" % (key, timestamp[:14])).decode(),
+        bare_id(record_id) if isinstance(record_id, str) else "",
+        base_name(filename) if isinstance(filename, str) else "",
+        "" if offset is None else str(offset),
+        digest.rpartition(":")[2] if isinstance(digest, str) else "",
+    )
+
+
+def ties_in(line: bytes) -> Ties | None:
+    """Return what the capture of *line* is known by; None where it is not CDXJ."""
+    try:
+        key, timestamp, text = line.split(b" ", 2)
+        return ties_of(key, timestamp, orjson.loads(text))
+    except (ValueError, AttributeError):
+        return None
+
+
+def bare_id(record_id: str) -> str:
+    """Return *record_id* without the brackets and the scheme that some write and some do not."""
+    if record_id.startswith("<") or not record_id.islower():
+        record_id = record_id.strip("<>").removeprefix("urn:uuid:").lower()
+    return record_id.removeprefix("urn:uuid:")
+
+
+@lru_cache(maxsize=4096)
+def base_name(filename: str) -> str:
+    """Return *filename* without its directories."""
+    return filename.rpartition("/")[2]
+
+
+def side_of(line: bytes) -> Side | None:
+    """Return what the *line* of a sidecar as CDXJ says; None where it is none."""
+    try:
+        key, timestamp, text = line.split(b" ", 2)
+        found = orjson.loads(text)
+        return Side(ties_of(key, timestamp, found), written(added_fields(found)))
+    except (ValueError, AttributeError):
+        return None
+
+
+_TIES = ("warc-refers-to", "warc-concurrent-to", "warc-concurrent-id")
+_OFFSET = re.compile(r"(?a)[0-9]{1,18}")
+
+
+class Tie(NamedTuple):
+    """What ties a record of a sidecar to the capture that it describes."""
+
+    record_id: str
+    """Of the source record, with its angle brackets; empty for ARC."""
+    filename: str
+    """Of the source, without directories; empty in sidecars of others."""
+    offset: int
+    """Of the source record in its file; -1 where it is not known."""
+
+
+def is_sidecar_record(record: Record) -> bool:
+    """Return whether *record* is one that says what a payload is."""
+    return (
+        record.type == "metadata" and record.fields.get("content-type", "") == "application/warc-fields"
+    )
+
+
+def sidecar_fields(record: Record) -> dict[str, Any]:
+    """Return what the sidecar's *record* says, by the names of its lines and in their order.
+
+    JSON is what it stands for, anything else is text. Failures of detectors are left out.
+    """
+    fields = parse_block(record.block)
+    fields.pop(ERROR, None)
+    return fields
+
+
+def sidecar_tie(record: Record) -> Tie:
+    """Return what ties the sidecar's *record* to a capture."""
+    record_id = next((record.fields[name] for name in _TIES if record.fields.get(name)), "")
+    offset = record.fields.get(SOURCE_OFFSET.lower(), "")
+    return Tie(
+        record_id if record_id.startswith("<") else "",
+        record.fields.get(SOURCE_FILE.lower(), ""),
+        int(offset) if _OFFSET.fullmatch(offset) else -1,
+    )
+
+
+_FIELDS: list[pa.Field[Any]] = [
+    pa.field("when", pa.string()),
+    pa.field("record_id", pa.string()),
+    pa.field("filename", pa.string()),
+    pa.field("offset", pa.string()),
+    pa.field("digest", pa.string()),
+    pa.field("ending", pa.string()),
+]
+SIDES = pa.schema(_FIELDS)
+"""The fields of `Ties`, and what is inserted before the brace that ends a line; may be empty."""
+_BEFORE = ", "
+SECOND = 14
+"""Bytes of the timestamp with which every `when` ends."""
+_ORDINARY = r" [0-9]{14}$"
+
+
+def sides_as_rows(sides: Sequence[Side]) -> pa.RecordBatch:
+    """Return *sides* as columns."""
+    columns = list(
+        zip(*[(*side.ties, ending_of(side.addition.decode())) for side in sides], strict=True)
+    )
+    arrays = [texts_from(column) for column in columns or [()] * len(SIDES)]
+    return pa.RecordBatch.from_arrays(arrays, schema=SIDES)
+
+
+def rows_as_sides(rows: pa.Table) -> Iterator[Side]:
+    """Yield the records of *rows*, as `sides_as_rows` made them."""
+    for batch in rows.to_batches(max_chunksize=4096):
+        for *ties, ending in zip(*[column.to_pylist() for column in batch.columns], strict=True):
+            yield Side(Ties(*ties), ending[len(_BEFORE) :].encode())
+
+
+def ending_of(addition: str) -> str:
+    """Return what is inserted behind the last value of a line for *addition*."""
+    return f"{_BEFORE}{addition}" if addition else ""
+
+
+class Matches(NamedTuple):
+    """The record found for each of some lines."""
+
+    sides: NDArray[np.int64]
+    """The number of the record; -1 where there is none."""
+    are_certain: NDArray[np.bool_]
+    """Whether the match, or its absence, is final; `join.py` decides the others."""
+
+
+class _Index:
+    """Rows by a string; of several with the same string, the last."""
+
+    def __init__(self, texts: Texts, rows: NDArray[np.int64]) -> None:
+        names = _strings(texts)
+        self._rows = dict(zip(names, rows.tolist(), strict=True))
+        repeats = len(self._rows) < len(names)
+        self._repeated = {name for name, n in Counter(names).items() if n > 1} if repeats else set()
+
+    def find(self, texts: Texts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+        """Return the row of each of *texts*, -1 where there is none, and whether it is the only one."""
+        names = _strings(texts)
+        get = self._rows.get
+        rows = np.fromiter((get(name, -1) for name in names), np.int64, len(names))
+        if not self._repeated:
+            return rows, np.ones(len(names), np.bool_)
+        return rows, np.array([name not in self._repeated for name in names], np.bool_)
+
+
+class SideTable:
+    """The records that lines are joined with."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch]) -> None:
+        """Hold the rows of *batches*, whose columns are `SIDES`."""
+        arrays: list[list[Texts]] = [[] for _ in SIDES]
+        for batch in batches:
+            for column, array in zip(arrays, batch.columns, strict=True):
+                column.append(array)
+        columns: dict[str, Any] = {}
+        for field, column in zip(SIDES, arrays, strict=True):
+            columns[field.name] = pa.concat_arrays(column or [texts_from([])])
+            column.clear()
+        self._columns = columns
+        self.rows = pa.Table.from_pydict(columns, schema=SIDES)
+        self.used = np.zeros(self.rows.num_rows, np.uint8)
+        """What lines got from each record: 1 by a strong tie, 2 by a weak one, 3 by both."""
+        self.is_ordinary = bool(truths(pc.match_substring_regex(columns["when"], _ORDINARY)).all())
+        """Whether the `when` of every record ends in a space and 14 digits."""
+        names = ("record_id", "filename", "offset", "digest")
+        has = {name: lengths_of(columns[name]) > 0 for name in names}
+        self._only_keys = not (has["record_id"] | has["filename"] | has["digest"]).any()
+        seconds = pc.utf8_slice_codeunits(columns["when"], -SECOND)
+        self._by_id = self._index(has["record_id"], "record_id", seconds)
+        self._by_place = self._index(has["filename"] & has["offset"], "filename", "offset", seconds)
+        self._by_when: _Index | None = None
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    @property
+    def has_ids(self) -> bool:
+        """Whether records are tied to captures by identifiers."""
+        return self._by_id is not None
+
+    @property
+    def has_places(self) -> bool:
+        """Whether records are tied to captures by file and offset."""
+        return self._by_place is not None
+
+    def endings(self, sides: NDArray[np.int64]) -> Texts:
+        """Return what each of *sides* adds, as bytes; null where there is none."""
+        return taken(self._columns["ending"].view(pa.binary()), sides, missing=sides < 0)
+
+    def by_id(self, ids: Texts, seconds: Texts, whens: Texts) -> Matches:
+        """Find records by identifiers, which may be empty, and timestamps."""
+        assert self._by_id is not None
+        sides, are_alone = self._by_id.find(_joined(ids, seconds))
+        return Matches(sides, are_alone | (sides < 0) | self._have(sides, "when", whens))
+
+    def by_place(
+        self, filenames: Texts, offsets: Texts, ids: Texts | None, seconds: Texts, whens: Texts
+    ) -> Matches:
+        """Find records by files without directories and offsets; *ids* are those of the lines."""
+        assert self._by_place is not None
+        sides, are_alone = self._by_place.find(_joined(filenames, offsets, seconds))
+        certain = are_alone | (sides < 0) | self._have(sides, "when", whens)
+        if ids is not None:
+            # Whether different identifiers separate the two is left to the rules.
+            certain &= (
+                (sides < 0)
+                | (lengths_of(ids) == 0)
+                | self._have(sides, "record_id", ids)
+                | self._have(sides, "record_id", texts_from([""] * len(sides)))
+            )
+        return Matches(sides, certain)
+
+    def by_when(self, whens: Texts) -> Matches:
+        """Find records by key and timestamp."""
+        if self._by_when is None:
+            self._by_when = _Index(self._columns["when"], np.arange(len(self)))
+        sides, are_alone = self._by_when.find(whens)
+        return Matches(sides, (sides < 0) | (are_alone & self._only_keys))
+
+    def of_seconds(self, seconds: set[bytes] | None) -> tuple[pa.Table, NDArray[np.int64]]:
+        """Return the records of *seconds*, and their numbers; all of them where that is not known."""
+        if seconds is None or not self.is_ordinary:
+            return self.rows, np.arange(len(self))
+        wanted = texts_from([second.decode("latin-1") for second in seconds])
+        theirs = pc.utf8_slice_codeunits(self._columns["when"], -SECOND)
+        numbers = np.flatnonzero(truths(pc.is_in(theirs, value_set=wanted)))
+        return self.rows.take(numbers_from(numbers)), numbers
+
+    def _index(self, have: NDArray[np.bool_], *columns: Any) -> _Index | None:
+        """Index the rows that *have* all of *columns*, arrays or names; None where there are none."""
+        rows = np.flatnonzero(have)
+        if not len(rows):
+            return None
+        arrays = [self._columns[each] if isinstance(each, str) else each for each in columns]
+        return _Index(_joined(*[taken(array, rows) for array in arrays]), rows)
+
+    def _have(self, sides: NDArray[np.int64], name: str, values: Texts) -> NDArray[np.bool_]:
+        """Return for each of *sides*, -1 for none, whether its field *name* equals that of *values*."""
+        return truths(pc.equal(taken(self._columns[name], sides, missing=sides < 0), values))
+
+
+def _joined(*texts: Texts) -> Texts:
+    # A base name has no slash, and a timestamp is the last part.
+    return pc.binary_join_element_wise(*texts, "/")
+
+
+def _strings(texts: Texts) -> list[bytes]:
+    """Return *texts* as Python's bytes, in less time than `to_pylist` takes."""
+    octets, cuts = octets_of(texts)
+    data = octets[cuts[0] : cuts[-1]].tobytes()
+    return [data[start:end] for start, end in pairwise((cuts - cuts[0]).tolist())]

@@ -1,0 +1,354 @@
+"""Payloads, the detectors that look at them, and what these find.
+
+Types come first; a new type detector has the methods of `TypeDetector` and a place in
+`installed_detectors`. For texts, by the family of their type, the character set is detected; for those
+in a natural language the languages, read in that character set; and for pages with status 200 the
+probability of a soft 404. A detector that fails costs its own result, and the failure is a finding.
+
+Findings that depend on the payload alone are cached by payload. What depends on the status or the URL is
+not: a page is classified anew in every response.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Protocol, TypeVar
+from urllib.parse import urlsplit
+
+from amicrawl.archive.index.sidecar.findings import Findings
+from amicrawl.archive.index.sidecar.media_type import Libmagic, Signatures, begins_as
+from amicrawl.archive.index.sidecar.pronom import FidoSignatures
+from amicrawl.archive.index.sidecar.soft404 import Soft404Model
+from amicrawl.archive.index.sidecar.text import Chardetng, CharsetDetector, Cld2
+from amicrawl.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from amicrawl.archive.index.sidecar.findings import Identity
+    from amicrawl.reading import Record
+
+
+CONTENT_LIMIT = 8 << 20
+"""Bytes of a payload that are decoded and looked at."""
+
+_MARKUP = frozenset({"text/html", "application/xhtml+xml"})
+_XML = frozenset({"application/xml", "text/xml", "application/rss+xml", "application/atom+xml"})
+_CODE = frozenset(
+    {
+        "application/javascript",
+        "application/json",
+        "application/ld+json",
+        "application/x-javascript",
+        "text/css",
+        "text/javascript",
+        "text/json",
+        "text/x-javascript",
+    }
+)
+_UNCERTAIN = frozenset({"", "application/octet-stream", "application/x-empty", "text/plain"})
+_DRAWING = "image/svg"
+_LAST_LABEL = re.compile(r"(?a)[a-z]{2,24}")
+_LANGUAGE_LIST = re.compile(r"[A-Za-z0-9, -]{1,64}")
+_VOTE = "vote 2"
+"""How types are decided on; it changes with `_vote`, so that sidecars are made again."""
+Detector = TypeVar("Detector")
+
+
+class Subject:
+    """One payload, decoded, and what was said of it when it was captured. All of it is untrusted."""
+
+    def __init__(
+        self,
+        content: bytes,
+        *,
+        url: str = "",
+        status: int | None = None,
+        content_type: str = "",
+        content_language: str = "",
+        is_whole: bool = True,
+    ) -> None:
+        self.content = content
+        """The payload with transfer and content codings undone, up to `CONTENT_LIMIT`."""
+        self.url = url
+        self.status = status
+        """The HTTP status; None where there was none, as with resources, which says nothing."""
+        self.content_type = content_type
+        self.content_language = content_language
+        self.is_whole = is_whole
+        """Whether `content` ends where the payload ends."""
+
+    @cached_property
+    def declared_type(self) -> str:
+        """The media type of `content_type`, in lower case and without parameters."""
+        return self.content_type.partition(";")[0].strip().lower()
+
+    @cached_property
+    def top_level_domain(self) -> str:
+        """The last label of the host if it consists of letters; empty otherwise."""
+        try:
+            host = urlsplit(self.url).hostname or ""
+        except ValueError:
+            return ""
+        label = host.rstrip(".").rpartition(".")[2].lower()
+        return label if _LAST_LABEL.fullmatch(label) and "." in host else ""
+
+    @property
+    def language_hint(self) -> str:
+        """`content_language` where it looks like a list of language tags; empty otherwise."""
+        return self.content_language if _LANGUAGE_LIST.fullmatch(self.content_language) else ""
+
+
+def subject_of(record: Record) -> Subject | None:
+    """Return the payload of *record*; None where detectors do not look at its kind, or it is empty.
+
+    Responses and resources are looked at, except those of `dns:` URIs.
+    """
+    if record.type not in ("response", "resource") or record.uri[:4].lower() == "dns:":
+        return None
+    content = record.content(CONTENT_LIMIT)
+    if not content:
+        return None
+    sent = record.http_field(b"content-type") if record.is_http else None
+    declared = record.fields.get("content-type", "") if not record.is_http else ""
+    language = record.http_field(b"content-language") or b""
+    return Subject(
+        content,
+        url=record.uri,
+        status=record.http_status,
+        content_type=sent.decode("latin-1") if sent else declared,
+        content_language=language.decode("latin-1"),
+        is_whole=not record.is_cut and len(content) < CONTENT_LIMIT,
+    )
+
+
+class TypeDetector(Protocol):
+    """Detects the type of a payload by its bytes."""
+
+    name: str
+    """The key of its answer in the record."""
+    version: str
+
+    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+        """Return what *content* is taken for; *is_whole*: whether its end is the payload's."""
+        ...
+
+
+@dataclass(frozen=True)
+class Detectors:
+    """Those that are used."""
+
+    types: tuple[TypeDetector, ...] = ()
+    """In the order in which their answers are written."""
+    charset: CharsetDetector | None = None
+    languages: Cld2 | None = None
+    soft_404: Soft404Model | None = None
+
+    def versions(self) -> list[str]:
+        """Return what each of them is, and its version: as long as none changes, no finding does."""
+        types = [f"{each.name} {each.version}" for each in self.types]
+        others = (self.charset, self.languages, self.soft_404)
+        return [
+            *types,
+            *([_VOTE] if types else []),
+            *(each.version for each in others if each is not None),
+        ]
+
+
+KINDS = ("fido", "libmagic", "charset", "languages", "soft-404")
+"""What can be left out."""
+
+
+def installed_detectors(without: Collection[str] = ()) -> Detectors:
+    """Return the best detector of each kind that is installed, but for the kinds *without*.
+
+    Without opf-fido there are no PRONOM identifiers, without pycld2 no languages. Without libmagic
+    our own table of signatures decides, and without chardetng a text that declares nothing and proves
+    nothing is taken for Windows-1252. Raises UsageError where *without* names an unknown kind.
+    """
+    if unknown := sorted(set(without) - set(KINDS)):
+        raise UsageError(
+            f"There is no detector {', '.join(unknown)} to leave out. Choose from {', '.join(KINDS)}."
+        )
+    pronom: TypeDetector | None = None if "fido" in without else _installed(FidoSignatures)
+    libmagic = None if "libmagic" in without else _installed(Libmagic)
+    types: list[TypeDetector] = [pronom] if pronom is not None else []
+    types.append(libmagic if libmagic is not None else Signatures())
+    return Detectors(
+        types=tuple(types),
+        charset=None if "charset" in without else CharsetDetector(_installed(Chardetng)),
+        languages=None if "languages" in without else _installed(Cld2),
+        soft_404=None if "soft-404" in without else Soft404Model.shipped(),
+    )
+
+
+def _installed(make: Callable[[], Detector]) -> Detector | None:
+    try:
+        return make()
+    except ImportError:
+        return None
+
+
+REMEMBERED = 8192
+"""Payloads of which the findings are kept; some 10 MB."""
+
+_Key = tuple[bytes, bool, str, str, str]
+Answer = TypeVar("Answer")
+
+
+class Characteriser:
+    """Finds out what payloads are."""
+
+    def __init__(self, detectors: Detectors, *, remembered: int = REMEMBERED) -> None:
+        self.detectors = detectors
+        self._remembered = remembered
+        self._known: OrderedDict[_Key, Findings] = OrderedDict()
+
+    def findings(self, subject: Subject) -> Findings:
+        """Return what is found of *subject*."""
+        key = _key(subject)
+        known = self._known.get(key)
+        if known is None:
+            known = self._of_content(subject)
+            self._known[key] = known
+            if len(self._known) > self._remembered:
+                self._known.popitem(last=False)
+        else:
+            self._known.move_to_end(key)
+        found = replace(known, types=dict(known.types), errors=dict(known.errors))
+        self._judge(subject, found)
+        return found
+
+    def _of_content(self, subject: Subject) -> Findings:
+        """Find what depends on no more than `_key` names."""
+        found = Findings()
+        for detector in self.detectors.types:
+            identity = self._asked(
+                detector.name,
+                partial(detector.identify, subject.content, is_whole=subject.is_whole),
+                found,
+            )
+            if identity is None:
+                continue
+            if identity.media_type:
+                found.types[detector.name] = identity.media_type
+            found.puid = found.puid or identity.puid
+        _vote(found, subject)
+        kind = leading_type(found)
+        if not is_text(kind):
+            return found
+        if (charsets := self.detectors.charset) is not None:
+            found.charset = self._asked("charset", lambda: charsets.charset(subject), found)
+        charset, languages = found.charset, self.detectors.languages
+        if languages is not None and charset is not None and _has_language(kind, subject):
+            found.languages = self._asked(
+                "languages",
+                lambda: languages.languages(subject, charset, is_markup=_is_marked_up(kind, subject)),
+                found,
+            )
+        return found
+
+    def _judge(self, subject: Subject, found: Findings) -> None:
+        """Add what depends on the answer that the payload was sent with."""
+        model, charset = self.detectors.soft_404, found.charset
+        if model is None or charset is None or subject.status != 200:
+            return
+        if _is_page(leading_type(found), subject):
+            found.soft_404 = self._asked("soft-404", lambda: model.probability(subject, charset), found)
+
+    def _asked(self, name: str, ask: Callable[[], Answer], found: Findings) -> Answer | None:
+        try:
+            return ask()
+        except Exception as error:  # noqa: BLE001  # whatever it is, it costs this answer only
+            found.errors[name] = type(error).__name__
+            return None
+
+
+def _vote(found: Findings, subject: Subject) -> None:
+    """Replace what a general detector says of a text where two other witnesses agree.
+
+    libmagic recognizes texts by words in their first lines: it takes pages that begin with a script for
+    scripts, and most style sheets for plain text. So its answer is left out where
+    PRONOM's signatures and the server both say HTML; and where the server says that it is CSS or SVG
+    and it begins as these have to, that counts.
+    """
+    kinds = list(found.types.items())
+    if not kinds:
+        return
+    name, kind = kinds[-1]
+    declared = subject.declared_type
+    if len(kinds) == 2 and is_markup(declared) and is_markup(kinds[0][1]):
+        if not is_markup(kind):
+            del found.types[name]
+    elif kind.startswith("text/") and not is_markup(kind) and begins_as(declared, subject.content):
+        del found.types[name]
+        found.types[Signatures.name] = declared
+
+
+def leading_type(found: Findings) -> str:
+    """Return the media type that decides who is asked: the general detector's, where it says much."""
+    kinds = list(found.types.values())
+    if not kinds:
+        return ""
+    return next((kind for kind in reversed(kinds) if not says_little(kind)), kinds[-1])
+
+
+def _has_language(kind: str, subject: Subject) -> bool:
+    """Return whether a text can be in a natural language; to libmagic, a script is plain text."""
+    return not is_code(kind) and (is_markup(kind) or not is_code(subject.declared_type))
+
+
+def _is_page(kind: str, subject: Subject) -> bool:
+    return is_markup(kind) or (kind == "text/plain" and is_markup(subject.declared_type))
+
+
+def _is_marked_up(kind: str, subject: Subject) -> bool:
+    return kind != "text/plain" or is_markup(subject.declared_type)
+
+
+def _key(subject: Subject) -> _Key:
+    return (
+        # Payloads are made by strangers: no cheaper hash keeps them from being taken for each other.
+        hashlib.sha256(subject.content).digest(),
+        subject.is_whole,
+        subject.content_type[:256],
+        subject.language_hint,
+        subject.top_level_domain,
+    )
+
+
+def is_markup(media_type: str) -> bool:
+    """Return whether *media_type* is that of HTML or XHTML."""
+    return media_type in _MARKUP
+
+
+def is_code(media_type: str) -> bool:
+    """Return whether *media_type* is text of no natural language: scripts, style sheets, JSON."""
+    return media_type in _CODE or media_type.endswith("+json")
+
+
+def is_text(media_type: str) -> bool:
+    """Return whether *media_type* is of the family of text.
+
+    The family counts, not the name: office documents have `xml` in theirs and are ZIP archives.
+    """
+    if media_type.startswith(_DRAWING):
+        return True
+    if media_type.startswith(("image/", "audio/", "video/", "font/", "model/")):
+        return False
+    return (
+        media_type.startswith("text/")
+        or media_type in _MARKUP
+        or media_type in _XML
+        or is_code(media_type)
+        or media_type.endswith("+xml")
+    )
+
+
+def says_little(media_type: str) -> bool:
+    """Return whether *media_type* leaves open what the payload is."""
+    return media_type in _UNCERTAIN

@@ -1,0 +1,281 @@
+"""PRONOM identifiers, by the byte signatures that the package opf-fido brings, matched as Fido does.
+
+A format matches where all patterns of one of its signatures do: at the beginning, or anywhere in the
+first 128 KiB, or in the last. Of the formats that match, those go to which another one is preferred; the
+first that is left counts. Containers are not opened and file names not looked at.
+
+Fido tries all 2,300 expressions on every file. Here what a signature begins with decides whether it is
+tried, which takes a hundredth of the time and leads to the same answer. An expression that takes too
+long, as those with many gaps do on bytes that were made for it, counts as not matching.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from lxml import etree
+
+from amicrawl.archive.index.sidecar.findings import Identity
+from amicrawl.archive.index.sidecar.openings import Opening, opening_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    import numpy.typing as npt
+
+WINDOW = 128 << 10
+"""Bytes at the beginning, and at the end, that are looked at."""
+PATIENCE = 0.02
+"""Seconds of processor time that an expression may take: ten times what honest payloads need."""
+MOST_SLOW = 5
+"""Expressions of one payload that may run out of patience; then no more are tried."""
+
+_KEY = 4
+_PAIRS = 1 << 16
+_COMPARED = 12
+"""Pairs of bytes of a literal that have to be there for it to be looked for."""
+_NEVER = r"\A\Z"
+"""The expression of formats that Fido knows no signature of; it matches empty files."""
+
+
+class _TooSlowError(Exception):
+    """The signatures have had all the time that one payload is worth."""
+
+
+@dataclass(slots=True, eq=False)
+class _Pattern:
+    """One expression, compiled when it is first tried: most never are."""
+
+    position: str
+    source: str
+    compiled: Any = None
+
+    def matches(self, begin: bytes, end: bytes, slow: list[str]) -> bool:
+        """Return whether it is found; one that takes too long is added to *slow*."""
+        if self.compiled is None:
+            self.compiled = import_module("regex").compile(self.source.encode())
+        look = self.compiled.match if self.position == "BOF" else self.compiled.search
+        try:
+            return look(end if self.position == "EOF" else begin, timeout=PATIENCE) is not None
+        except TimeoutError as error:
+            slow.append(self.source)
+            if len(slow) > MOST_SLOW:
+                raise _TooSlowError from error
+            return False
+
+
+@dataclass(slots=True, eq=False)
+class _Format:
+    """A format of PRONOM."""
+
+    puid: str
+    media_type: str
+    place: int
+    beats: frozenset[str]
+    """Identifiers of formats that this one is preferred to."""
+
+
+@dataclass(slots=True, eq=False)
+class _Signature:
+    """The patterns that make a format, and what the one begins with that is tried first."""
+
+    format: _Format
+    patterns: Sequence[_Pattern]
+    place: int
+    opening: Opening | None = None
+    in_end: bool = False
+
+
+@dataclass(slots=True)
+class _Shelves:
+    """Signatures by how they are found."""
+
+    at: dict[tuple[int, int], dict[bytes, list[_Signature]]] = field(default_factory=dict)
+    """By where a literal stands and how much of it is looked up, and then by that."""
+    floating: list[_Signature] = field(default_factory=list)
+    """Those whose literal can stand at many places."""
+    blind: list[_Signature] = field(default_factory=list)
+    """Those of which nothing is known, always tried."""
+
+
+class FidoSignatures:
+    """The formats of PRONOM."""
+
+    name = "fido"
+
+    def __init__(self, paths: Iterable[Path] | None = None) -> None:
+        """Read the signature files *paths*, by default those of the installed opf-fido.
+
+        Raises ImportError where that, or the package regex, is not installed.
+        """
+        import_module("regex")
+        self._paths = list(paths) if paths is not None else installed_signatures()
+        self.version = " ".join(path.stem for path in self._paths)
+
+    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+        """Return media type and identifier of *content*; the end of one that is cut is not its end."""
+        begin = content[:WINDOW]
+        end = content[-WINDOW:] if is_whole else b""
+        for each in self._matched(begin, end):
+            return Identity(each.media_type, each.puid)
+        return Identity()
+
+    def _matched(self, begin: bytes, end: bytes) -> list[_Format]:
+        matched: list[_Format] = []
+        slow: list[str] = []
+        known: dict[_Pattern, bool] = {}
+        beaten: set[str] = set()
+        candidates = sorted(set(self._candidates(begin, end)), key=_place)
+        try:
+            for signature in candidates:
+                made = signature.format
+                if made.puid in beaten or made in matched:
+                    continue
+                for pattern in signature.patterns:
+                    found = known.get(pattern)
+                    if found is None:
+                        found = known[pattern] = pattern.matches(begin, end, slow)
+                    if not found:
+                        break
+                else:
+                    matched.append(made)
+                    beaten |= made.beats
+        except _TooSlowError:
+            pass
+        return [made for made in matched if made.puid not in beaten]
+
+    def _candidates(self, begin: bytes, end: bytes) -> Iterator[_Signature]:
+        shelves = self._shelves
+        yield from shelves.blind
+        for (start, stop), table in shelves.at.items():
+            found = table.get(begin[start:stop])
+            if found is not None:
+                yield from found
+        for signature, literal in self._possible(begin, end):
+            opening = signature.opening
+            assert opening is not None
+            where = end if signature.in_end else begin
+            stop = len(where) if opening.most is None else opening.most + len(literal)
+            if where.find(literal, opening.least, stop) >= 0:
+                yield signature
+
+    def _possible(self, begin: bytes, end: bytes) -> Iterator[tuple[_Signature, bytes]]:
+        """Yield the floating signatures and literals of which every pair of bytes is somewhere there."""
+        there = np.zeros(_PAIRS, dtype=np.bool_)
+        there[_pairs(begin)] = True
+        if len(end) == WINDOW:  # otherwise it is what `begin` is
+            there[_pairs(end)] = True
+        literals, pairs = self._floating
+        for place in np.flatnonzero(there[pairs].all(axis=1)).tolist():
+            yield literals[place]
+
+    @cached_property
+    def _floating(self) -> tuple[list[tuple[_Signature, bytes]], npt.NDArray[np.uint16]]:
+        """The floating signatures with each of their literals, and the pairs of bytes of those."""
+        literals = [
+            (signature, literal)
+            for signature in self._shelves.floating
+            if signature.opening is not None
+            for literal in signature.opening.literals
+        ]
+        pairs = np.zeros((len(literals), _COMPARED), dtype=np.uint16)
+        for row, (_, literal) in zip(pairs, literals, strict=True):
+            row[:] = np.resize(_pairs(literal), _COMPARED)
+        return literals, pairs
+
+    @cached_property
+    def _shelves(self) -> _Shelves:
+        shelves = _Shelves()
+        for signature in _signatures(self._paths):
+            _shelve(signature, shelves)
+        return shelves
+
+
+def _pairs(block: bytes) -> npt.NDArray[np.uint16]:
+    """Return each two neighbouring bytes of *block* as one number."""
+    octets = np.frombuffer(block, dtype=np.uint8).astype(np.uint16)
+    pairs: npt.NDArray[np.uint16] = np.bitwise_or(octets[:-1] << 8, octets[1:], dtype=np.uint16)
+    return pairs
+
+
+def installed_signatures() -> list[Path]:
+    """Return the signature files of the installed opf-fido; ImportError where there is none."""
+    spec = find_spec("fido")
+    places = list(spec.submodule_search_locations or ()) if spec is not None else []
+    for place in places:
+        conf = Path(place) / "conf"
+        versions = conf / "versions.xml"
+        if not versions.is_file():
+            continue
+        root = etree.parse(str(versions)).getroot()
+        names = [root.findtext("pronomSignature"), root.findtext("fidoExtensionSignature")]
+        paths = [conf / Path(name).name for name in names if name]
+        if paths and all(path.is_file() for path in paths):
+            return paths
+    raise ImportError("opf-fido and its signature files are not installed")
+
+
+def _signatures(paths: Iterable[Path]) -> list[_Signature]:
+    """Return the signatures of the files, in order; a format that a later file has too is replaced."""
+    formats: dict[str, Any] = {}
+    for path in paths:
+        for element in etree.parse(str(path)).getroot().iterfind("format"):
+            formats[element.findtext("puid") or ""] = element
+    signatures: list[_Signature] = []
+    shared: dict[tuple[str, str], _Pattern] = {}  # many formats end alike
+    for place, (puid, element) in enumerate(formats.items()):
+        beats = frozenset(each.text for each in element.iterfind("has_priority_over"))
+        made = _Format(puid, element.findtext("mime") or "", place, beats)
+        for each in element.iterfind("signature"):
+            patterns = [
+                shared.setdefault((position, source), _Pattern(position, source))
+                for pattern in each.iterfind("pattern")
+                for position, source in (
+                    (pattern.findtext("position"), pattern.findtext("regex") or ""),
+                )
+            ]
+            if patterns and not any(pattern.source == _NEVER for pattern in patterns):
+                signatures.append(_Signature(made, patterns, len(signatures)))
+    return signatures
+
+
+def _shelve(signature: _Signature, shelves: _Shelves) -> None:
+    """Put *signature* where its most telling pattern is looked for."""
+    openings = [(opening_of(each.source), each.position) for each in signature.patterns]
+    known = [(opening, position) for opening, position in openings if opening is not None]
+    if not known:
+        shelves.blind.append(signature)
+        return
+    opening, position = min(known, key=_rank)
+    signature.opening = opening
+    signature.in_end = position == "EOF"
+    if position == "BOF" and opening.least == opening.most:
+        for literal in opening.literals:
+            key = literal[:_KEY]
+            table = shelves.at.setdefault((opening.least, opening.least + len(key)), {})
+            if signature not in table.setdefault(key, []):
+                table[key].append(signature)
+        return
+    if min(map(len, opening.literals)) < 2:
+        shelves.blind.append(signature)
+    else:
+        shelves.floating.append(signature)
+
+
+def _place(signature: _Signature) -> int:
+    return signature.place
+
+
+def _rank(known: tuple[Opening, str]) -> tuple[bool, bool, int]:
+    """Return what orders openings: those at one place first, then those in the shortest stretch."""
+    opening, position = known
+    if position != "BOF" or opening.most is None:
+        return True, True, -len(opening.literals[0])
+    stretch = opening.most - opening.least
+    return stretch > 0, False, stretch - len(opening.literals[0])

@@ -1,0 +1,170 @@
+"""The list of pages of a WACZ package: which records are pages, and their titles.
+
+A page is a response with status 200 that holds HTML; of a crawl, one that its `captures.parquet` has
+uncut. A line of the list is JSON: `id`, the same for the same capture whenever the list is made; `url`;
+`ts`, when it was captured; `title`, where there is one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
+
+from amicrawl.archive.index.derivatives.page import END, RAW, START, characters, decoded_page, tokens
+from amicrawl.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from amicrawl.parquet import ParquetTable
+    from amicrawl.reading import Record
+
+
+HEAD = json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}).encode() + b"\n"
+"""First line of the list."""
+LONGEST_TITLE = 1_000
+"""Characters of a title; the rest is cut."""
+
+_LOOKED_AT = 512 * 1024
+"""Bytes of a page in which a title is looked for."""
+_HTML = frozenset({"text/html", "application/xhtml+xml"})
+_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?Z", re.ASCII)
+_DIGITS = re.compile(r"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)", re.ASCII)
+
+
+class PageLine(NamedTuple):
+    """A page of the list."""
+
+    url: str
+    moment: str
+    """When it was captured, by RFC 3339."""
+    title: str
+
+    def text(self) -> bytes:
+        """Return its line, LF included."""
+        name = hashlib.sha256(f"{self.moment} {self.url}".encode("utf-8", "replace")).hexdigest()[:20]
+        fields = {"id": name, "url": self.url, "ts": self.moment, "title": self.title}
+        return json.dumps({key: value for key, value in fields.items() if value}).encode() + b"\n"
+
+
+def page_line(record: Record) -> PageLine | None:
+    """Return the page that *record* holds; None where it is none, or has no URL or date."""
+    if record.type != "response" or record.http_status != 200:
+        return None
+    content_type = (record.http_field(b"content-type") or b"").decode("latin-1")
+    if content_type.partition(";")[0].strip().lower() not in _HTML:
+        return None
+    moment = _moment(record.date)
+    if not moment or not record.uri:
+        return None
+    return PageLine(record.uri, moment, title_of(record.content(_LOOKED_AT), content_type))
+
+
+def title_of(content: bytes, content_type: str = "") -> str:
+    """Return the title of an HTML page, white space collapsed; empty where it has none.
+
+    The first `title` that is not one of a picture within the page.
+    """
+    pictures = 0
+    for kind, name, written in tokens(decoded_page(content[:_LOOKED_AT], content_type)[0]):
+        if name == "svg":
+            pictures += kind is START and not written.endswith("/")
+            pictures -= kind is END
+        elif kind is RAW and name == "title" and pictures <= 0:
+            return " ".join(characters(written[: 4 * LONGEST_TITLE]).split())[:LONGEST_TITLE]
+    return ""
+
+
+def _moment(date: str) -> str:
+    """Return the date of a record by RFC 3339; empty where it is none."""
+    if _MOMENT.fullmatch(date):
+        return date
+    parts = _DIGITS.match(date)
+    return "{}-{}-{}T{}:{}:{}Z".format(*parts.groups()) if parts else ""
+
+
+class PageList:
+    """The list of pages, being written to a file."""
+
+    def __init__(self, file: IO[bytes], is_page: Callable[[Record], bool], *, main_page: str) -> None:
+        """List in *file* the pages that *is_page* is true of; *main_page* is a URL, or empty."""
+        self.count = 0
+        self._file = file
+        self._is_page = is_page
+        self._main_page = main_page
+        self._main: PageLine | None = None
+        file.write(HEAD)
+
+    def add(self, record: Record) -> None:
+        """List *record* where it is a page."""
+        page = page_line(record)
+        if page is None or not self._is_page(record):
+            return
+        self.count += 1
+        self._file.write(page.text())
+        if page.url == self._main_page and self._main is None:
+            self._main = page
+
+    def main(self) -> PageLine | None:
+        """Return the main page; None where none is wanted, UsageError where it was not listed."""
+        if self._main_page and self._main is None:
+            raise UsageError(f"{self._main_page!a} is none of the {self.count} pages. Name one of them.")
+        return self._main
+
+
+_COLUMNS = ["warc_file", "warc_offset", "status", "truncated"]
+
+
+def pages_in_table(table: Path) -> Callable[[Record], bool]:
+    """Return a predicate: whether *table*, a `captures.parquet`, has a record with status 200, uncut.
+
+    The rows of one WARC file are held at a time. InputError where *table* is not a capture index.
+    """
+    if not table.is_file():
+        raise InputError(f"{table} is not a file. Name the captures.parquet of a crawl.")
+    with _opened(table) as opened:
+        missing = set(_COLUMNS) - set(opened.schema.names)
+    if missing:
+        raise InputError(f"{table} is not a capture index: it has no column {min(missing)}.")
+    name, offsets = "", frozenset[int]()
+
+    def is_page(record: Record) -> bool:
+        nonlocal name, offsets
+        if record.path.name != name:
+            name, offsets = record.path.name, _offsets(table, record.path.name)
+        return record.offset in offsets
+
+    return is_page
+
+
+def _offsets(table: Path, name: str) -> frozenset[int]:
+    """Return the offsets of the whole captures with status 200 in the WARC file *name*."""
+    import pyarrow.compute as pc  # noqa: PLC0415  # most packages are made without a table
+
+    wanted: Any = (
+        (pc.field("warc_file") == name) & (pc.field("status") == 200) & (pc.field("truncated") == "")
+    )
+    offsets = set[object]()
+    with _opened(table) as opened:
+        for batch in opened.batches(_COLUMNS):
+            rows: Any = batch
+            offsets.update(rows.filter(wanted)["warc_offset"].to_pylist())
+    return frozenset(offset for offset in offsets if isinstance(offset, int))
+
+
+@contextmanager
+def _opened(table: Path) -> Iterator[ParquetTable]:
+    """Open *table*; InputError where it, or what is read of it, is not Parquet."""
+    import pyarrow as pa  # noqa: PLC0415  # most packages are made without a table
+
+    from amicrawl.parquet import ParquetTable  # noqa: PLC0415
+
+    try:
+        with ParquetTable(table, str(table)) as opened:
+            yield opened
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{table} cannot be read as a capture index: {error}") from error

@@ -1,0 +1,292 @@
+"""Parquet into batches or counts: the 31-column table, its relatives, and a crawl's `captures.parquet`.
+
+Only the columns that are counted are read, row group by row group. Keys are those of the table
+(`url_surtkey`), not parts of URLs, so that figures are those of the CDX it was made from.
+
+`count_narrow` counts what needs no key (captures, bytes, first and last, media types by status, months)
+from the narrow columns of a table, at many million rows a second: the keys alone take longer to read.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections import Counter
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+import numpy as np
+import pyarrow as pa
+
+from amicrawl.archive.arrow_texts import (
+    lengths_of,
+    missing_in,
+    numbers_from,
+    numbers_of,
+    octets_from,
+    truths,
+)
+from amicrawl.archive.location import is_uri
+from amicrawl.archive.report.batch import Lines, batch_of, chosen, digits_of
+from amicrawl.archive.report.counts import Counts
+from amicrawl.archive.report.inputs import files_of, is_parquet
+from amicrawl.archive.report.rows import MOST_DIGITS
+from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.parquet import ParquetTable
+from amicrawl.urls.surt import surt
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from amicrawl.archive.report.batch import Flags, Numbers
+
+TABLE_COLUMN = "url_surtkey"
+"""The column by which a table is known."""
+
+CAPTURES_COLUMNS = frozenset({"url", "fetched_at", "warc_length"})
+"""Columns by which a `captures.parquet` is known."""
+
+_ROWS = 1 << 16
+_HEX_DIGITS = 40
+_ERRORS = ("utf-8", "surrogateescape")
+_FACETS = {
+    "content_mime_detected": "mime-detected",
+    "content_puid": "puid",
+    "content_charset": "charset",
+    "content_languages": "languages",
+    "content_truncated": "truncated",
+    "crawl": "crawl",
+    "subset": "subset",
+    "warc_segment": "segment",
+}
+_NEEDED = (TABLE_COLUMN, "fetch_time", "fetch_status", "warc_record_length")
+_TABLE = (*_NEEDED, "url", "content_mime_type", "content_digest", *_FACETS)
+NARROW_COLUMNS = ("fetch_time", "fetch_status", "warc_record_length", "content_mime_type")
+"""Columns of a table that say most for the least reading."""
+_MIME = "content_mime_type"
+_REPEATING = ("content_mime_type", *_FACETS)
+_CAPTURES = (
+    "url",
+    "status",
+    "fetched_at",
+    "duration_ms",
+    "content_type",
+    "unchanged",
+    "digest",
+    "warc_length",
+    "truncated",
+)
+_PARTITION = re.compile(r"(?<![^/])(crawl|subset)=([^/]+)/")
+_DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+"""The value, in the name of a directory, of what is missing."""
+
+
+def opened_table(path: Path) -> ParquetTable:
+    """Open *path*; InputError where it cannot be read, DamagedFileError where it is not Parquet."""
+    try:
+        # Strings that repeat are read as codes into a dictionary, which is how the file has them.
+        return ParquetTable(path, str(path), dictionaries=(*_REPEATING, "content_type"))
+    except pa.ArrowInvalid as error:
+        raise DamagedFileError(path, 0, f"not a readable Parquet file ({error})") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error}. Check path and permissions.") from error
+
+
+def table_lines(path: Path, on_read: Callable[[int], None]) -> Iterator[Lines]:
+    """Yield the captures of the table *path* in order; *on_read* receives the bytes of each batch."""
+    size = path.stat().st_size
+    with opened_table(path) as table:
+        names = set(table.schema.names)
+        if names >= CAPTURES_COLUMNS and TABLE_COLUMN not in names:
+            read: Callable[[pa.RecordBatch, dict[str, str]], Lines] = _of_captures
+            columns = [name for name in _CAPTURES if name in names]
+        elif names.issuperset(_NEEDED):
+            read = _of_table
+            columns = [name for name in _TABLE if name in names]
+        else:
+            raise InputError(
+                f"{path} is neither an index table (columns {', '.join(_NEEDED)}) nor a "
+                f"captures.parquet ({', '.join(sorted(CAPTURES_COLUMNS))}). Its columns are: "
+                f"{', '.join(sorted(names)[:40])}."
+            )
+        partitions = partitions_of(path)
+        try:
+            for rows in table.batches(columns, rows=_ROWS, threads=True):
+                if len(rows):
+                    on_read(size * len(rows) // table.rows)
+                    yield read(rows, partitions)
+        except (pa.ArrowException, OSError) as error:
+            raise DamagedFileError(path, 0, f"rows that cannot be read ({error})") from error
+
+
+def partitions_of(path: Path) -> dict[str, str]:
+    """Return what the directories above *path* say of crawl and subset, as Hive spells it."""
+    return {
+        name: unquote(value)
+        for name, value in _PARTITION.findall(path.as_posix())
+        if value != _DEFAULT_PARTITION
+    }
+
+
+def _of_table(rows: pa.RecordBatch, partitions: dict[str, str]) -> Lines:
+    names, count = set(rows.schema.names), len(rows)
+    facets = {
+        facet: _octets(rows[name])
+        for name, facet in _FACETS.items()
+        if name in names and rows[name].null_count < count
+    }
+    for name, value in partitions.items():
+        facets.setdefault(name, pa.repeat(octets_from([value.encode()])[0], count))
+    key = _octets(rows[TABLE_COLUMN])
+    texts = {"mime": _MIME, "url": "url", "digest": "content_digest"}
+    columns = {
+        "key": key,
+        "time": digits_of(rows["fetch_time"]),
+        "status": _status(rows["fetch_status"]),
+        "size": _sizes(rows["warc_record_length"]),
+        **{
+            name: _octets(rows[column]) if column in names else pa.nulls(count, pa.binary())
+            for name, column in texts.items()
+        },
+    }
+    known = (lengths_of(key) > 0) & truths(rows["fetch_time"].is_valid())
+    return _those(batch_of(columns | facets), known, "a row without key or time")
+
+
+def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
+    names = set(rows.schema.names)
+    began = _numbers(rows["fetched_at"], missing=0)
+    if "duration_ms" in names:
+        began = began - _numbers(rows["duration_ms"], missing=0)
+    mime = [media_type(value) for value in _listed(rows, "content_type", "")]
+    revisit = _listed(rows, "unchanged", default=False)
+    columns = {
+        "key": octets_from([surt(url).encode(*_ERRORS) for url in _listed(rows, "url", "")]),
+        "time": digits_of(numbers_from(began, kind=pa.timestamp("ms"))),
+        "mime": octets_from(
+            [b"warc/revisit" if same else one for one, same in zip(mime, revisit, strict=True)]
+        ),
+        "status": _status(rows["status"]) if "status" in names else np.full(len(rows), -1),
+        "size": _sizes(rows["warc_length"]),
+        "url": _octets(rows["url"]),
+        "digest": octets_from([base32_of(one) for one in _listed(rows, "digest", "")]),
+    }
+    if "truncated" in names:
+        columns["truncated"] = _octets(rows["truncated"])
+    stored = _numbers(rows["warc_length"], missing=0) > 0
+    return _those(batch_of(columns), stored, "a fetch that failed, so that there is no record")
+
+
+def _those(batch: pa.RecordBatch, wanted: Flags, reason: str) -> Lines:
+    """Return the rows that are *wanted*; *reason* is why the others are skipped."""
+    lost = int(np.count_nonzero(~wanted))
+    return Lines(chosen(batch, wanted), Counter({reason: lost} if lost else {}))
+
+
+def base32_of(digest: str) -> bytes:
+    """Return a SHA-1 in hexadecimal digits the way indexes write it; anything else as it is."""
+    try:
+        octets = bytes.fromhex(digest) if len(digest) == _HEX_DIGITS else b""
+    except ValueError:
+        octets = b""
+    return base64.b32encode(octets) if octets else digest.encode("utf-8", "surrogatepass")
+
+
+def media_type(content_type: str) -> bytes:
+    """Return the media type in a Content-Type, lower case and without parameters; a hyphen if none."""
+    named = content_type.partition(";")[0].strip().lower()
+    return named.encode("utf-8", "surrogatepass") or b"-"
+
+
+def _listed(rows: pa.RecordBatch, name: str, default: Any) -> list[Any]:
+    if name not in rows.schema.names:
+        return [default] * len(rows)
+    return [default if value is None else value for value in rows[name].to_pylist()]
+
+
+def _octets(column: Any) -> Any:
+    """Return a column of text as octets, which need not be UTF-8."""
+    plain = column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+    return plain.cast(pa.binary())
+
+
+def _numbers(column: Any, *, missing: int) -> Numbers:
+    numbers = column.cast(pa.int64(), safe=False)
+    nulls = missing_in(numbers)
+    return numbers_of(numbers) if nulls is None else np.where(nulls, missing, numbers_of(numbers))
+
+
+def _status(column: Any) -> Numbers:
+    status = _numbers(column, missing=-1)
+    return np.where((status >= 0) & (status <= 999), status, -1)
+
+
+def _sizes(column: Any) -> Numbers:
+    sizes = _numbers(column, missing=-1)
+    return np.where((sizes >= 0) & (sizes < 10**MOST_DIGITS), sizes, -1)
+
+
+_SIZED = f"warc_record_length BETWEEN 0 AND {10**MOST_DIGITS - 1}"
+_GROUPS = f"""
+SELECT content_mime_type, fetch_status, year(time) * 100 + month(time), count(*),
+       coalesce(sum(warc_record_length) FILTER ({_SIZED}), 0)::HUGEINT, count(*) FILTER ({_SIZED}),
+       strftime(min(time), '%Y%m%d%H%M%S'), strftime(max(time), '%Y%m%d%H%M%S')
+FROM (SELECT *, make_timestamp_ms(epoch_ms(fetch_time)) AS time FROM read_parquet($file))
+GROUP BY ALL
+"""  # noqa: S608  # numbers of ours
+
+
+def count_narrow(paths: Sequence[str], *, threads: int = 2) -> Counts:
+    """Return the counts of the tables *paths* that need no key; hosts, URLs and the like stay empty.
+
+    Raises InputError for what is not a table, DamagedFileError for what cannot be read, UsageError for
+    URIs.
+    """
+    import duckdb  # noqa: PLC0415  # an extra
+
+    counts = Counts()
+    if any(map(is_uri, paths)):
+        raise UsageError("--quick reads files of this machine only. Leave it out for URIs.")
+    with duckdb.connect(config={"threads": threads}) as connection:
+        for file, _ in chain.from_iterable(map(files_of, paths)):
+            path = file.as_path
+            _check_narrow(path)
+            try:
+                groups = connection.execute(_GROUPS, {"file": str(path)}).fetchall()
+            except duckdb.Error as error:
+                raise DamagedFileError(path, 0, f"rows that cannot be read ({error})") from error
+            for group in groups:
+                _count_group(counts, group)
+    return counts
+
+
+def _check_narrow(file: Path) -> None:
+    """Raise InputError where *file* is not a table with the narrow columns."""
+    if not is_parquet(file):
+        raise InputError(f"--quick is for index tables, and {file} is not one. Leave it out for others.")
+    with opened_table(file) as table:
+        missing = [name for name in NARROW_COLUMNS if name not in table.schema.names]
+        if missing:
+            raise InputError(
+                f"{file} has no column {missing[0]}: --quick is for index tables. Leave it out for "
+                "others."
+            )
+        table.check(NARROW_COLUMNS)
+
+
+def _count_group(counts: Counts, group: tuple[Any, ...]) -> None:
+    mime, status, month, captures, size, sized, first, last = group
+    if month is None:
+        counts.skipped["a row without time"] += captures
+        return
+    known = status is not None and 0 <= status <= 999
+    counts.captures += captures
+    counts.bytes += size
+    counts.unsized += captures - sized
+    counts.first = min(counts.first or first, first)
+    counts.last = max(counts.last, last)
+    shown = f"{status:03d}" if known else "-"
+    counts.by_mime_status.add((mime or "-", shown), captures, size)
+    counts.by_month.add(f"{month:06d}", captures, size)

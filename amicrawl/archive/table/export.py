@@ -1,0 +1,241 @@
+"""Records that an answer points at, cut out of the WARC files where they lie into files of their own.
+
+An answer qualifies if it has the columns of a place: `warc_filename`, `warc_record_offset` and
+`warc_record_length`, or `warc_file`, `warc_offset` and `warc_length`. A gzip member is checked, that it
+is whole and holds one record, and copied byte by byte; an uncompressed record is compressed. Each file
+begins with a warcinfo record. A place without a record is reported with the reason, and skipped;
+records of ARC files are none.
+
+File names come from the index, so they are looked for below the given directory only.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import PurePosixPath
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from isal import isal_zlib
+
+from amicrawl import __version__
+from amicrawl.disk import Disk, OutputFile, explained
+from amicrawl.errors import UsageError
+from amicrawl.record import (
+    Members,
+    Record,
+    RecordIds,
+    RecordType,
+    field_lines,
+    gzip_member,
+    header_fields,
+    warc_date,
+)
+from amicrawl.record.warc import GZIP_WINDOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from amicrawl.archive.table.query import Answer
+
+RECORDS_PER_FILE = 10_000
+"""Records of an exported file at most, where nothing else is said."""
+
+_PLACES = (
+    ("warc_filename", "warc_record_offset", "warc_record_length"),
+    ("warc_file", "warc_offset", "warc_length"),
+)
+_OTHER_PACKINGS = (b"\x28\xb5\x2f\xfd", b"\x04\x22\x4d\x18")
+_HEADER_LIMIT = 1024**2
+_PIECE = 1024**2
+
+
+class Miss(NamedTuple):
+    """A place that no record was taken from."""
+
+    file: str
+    offset: int
+    reason: str
+
+
+@dataclass
+class Exported:
+    """What came of an export."""
+
+    records: int = 0
+    files: list[str] = field(default_factory=list)
+    misses: list[Miss] = field(default_factory=list)
+    """The first hundred."""
+    missed: int = 0
+
+    def miss(self, file: str, offset: int, reason: str) -> None:
+        """Note that there is no record at *offset* of *file*."""
+        self.missed += 1
+        if len(self.misses) < 100:
+            self.misses.append(Miss(file, offset, reason))
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How records are exported."""
+
+    prefix: str = "export"
+    """What the names of the files begin with."""
+    records_per_file: int = RECORDS_PER_FILE
+    """0 for all in one."""
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    random: Callable[[int], bytes] = os.urandom
+
+
+def export_records(
+    answer: Answer, archives: Path, out: Path, *, disk: Disk, options: ExportOptions | None = None
+) -> Exported:
+    """Write the records that *answer* points at, in its order, to WARC files in the directory *out*.
+
+    *archives* is where the WARC files of the index lie, by the names the index has or by the last part
+    of those. UsageError where the answer has no places or *out* an export; OutputError where *out*
+    cannot be written.
+    """
+    options = options or ExportOptions()
+    places = _places(answer)
+    with explained(out, "created"):
+        out.mkdir(parents=True, exist_ok=True)
+        before = sorted(out.glob(f"{options.prefix}-*.warc.gz"))
+    if before:
+        raise UsageError(f"{out} holds an export already ({before[0].name}). Choose another directory.")
+    exported = Exported()
+    file: OutputFile | None = None
+    count = 0
+    try:
+        for name, offset, length in places:
+            if file is not None and options.records_per_file and count >= options.records_per_file:
+                file.seal()
+                file = None
+            path = _found(archives, name)
+            if path is None:
+                exported.miss(name, offset, f"there is no such file below {archives}")
+                continue
+            if file is None:
+                file, count = _begun(out, len(exported.files), exported, disk=disk, options=options), 0
+            try:
+                reason = _copy(path, offset, length, file)
+            except OSError as error:
+                reason = str(error.strerror or error)
+            if reason:
+                exported.miss(name, offset, reason)
+            else:
+                count += 1
+                exported.records += 1
+        if file is not None:
+            file.seal()
+    finally:
+        if file is not None:
+            file.close()
+    return exported
+
+
+def _places(answer: Answer) -> Iterator[tuple[str, int, int]]:
+    names = answer.schema.names
+    columns = next((place for place in _PLACES if set(place) <= set(names)), None)
+    if columns is None:
+        raise UsageError(
+            f"This answer says nowhere where records lie: it has {', '.join(names)}. Ask for "
+            f"{', '.join(_PLACES[0])}, as get_records_of_domain does."
+        )
+    return (
+        (str(name or ""), int(offset if offset is not None else -1), int(length or 0))
+        for batch in answer.batches
+        for name, offset, length in zip(
+            *(batch.column(column).to_pylist() for column in columns), strict=True
+        )
+    )
+
+
+def _found(archives: Path, name: str) -> Path | None:
+    parts = PurePosixPath(name).parts
+    if not parts or "\0" in name or ".." in parts or parts[0] == "/":
+        return None
+    for candidate in (archives.joinpath(*parts), archives / parts[-1]):
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def _begun(
+    out: Path, number: int, exported: Exported, *, disk: Disk, options: ExportOptions
+) -> OutputFile:
+    path = out / f"{options.prefix}-{number:05d}.warc.gz"
+    now = options.clock()
+    said = (
+        f"software: amicrawl/{__version__}\r\nformat: WARC File Format 1.1\r\n"
+        "description: records cut out of other WARC files by a query to their index\r\n"
+    )
+    about = Record(
+        RecordType.WARCINFO,
+        RecordIds(options.random, batch=1)(),
+        warc_date(now),
+        field_lines([("WARC-Filename", path.name), ("Content-Type", "application/warc-fields")]),
+        said.encode(),
+    )
+    file = OutputFile.replacing(path, disk=disk)
+    exported.files.append(path.name)
+    file.write(gzip_member(about))
+    return file
+
+
+def _copy(path: Path, offset: int, length: int, file: OutputFile) -> str:
+    """Copy the record at *offset* of *path* to *file*; return why not, or nothing."""
+    if offset < 0:
+        return "the index does not say where in the file"
+    with path.open("rb") as stream:
+        stream.seek(offset)
+        start = stream.read(5)
+        if start == b"WARC/":
+            return _compress(stream, offset, file)
+        if unfit := _unfit(path.name, start):
+            return unfit
+        members = Members(stream, start=offset)
+        member = next(iter(members), None)
+        if member is None:
+            return members.fault or "no record begins there"
+        if length > 0 and member.length != length:
+            return f"the record is {member.length} bytes long, not {length}"
+        stream.seek(offset)
+        for piece in _pieces(stream, member.length):
+            file.write(piece)
+    return ""
+
+
+def _unfit(name: str, start: bytes) -> str:
+    """Return why what begins with *start* in the file *name* is not copied; empty where it may be."""
+    if name.removesuffix(".gz").endswith(".arc"):
+        return "it is an ARC file, of which no records are exported"
+    if start.startswith(_OTHER_PACKINGS):
+        return "it is packed with Zstandard or LZ4, of which no records are exported"
+    return "" if start.startswith(b"\x1f\x8b") else "no record begins there"
+
+
+def _compress(stream: IO[bytes], offset: int, file: OutputFile) -> str:
+    stream.seek(offset)
+    head, blank, _ = stream.read(_HEADER_LIMIT).partition(b"\r\n\r\n")
+    size = header_fields(head).get("content-length", "")
+    if not blank or not (size.isascii() and size.isdigit() and len(size) <= 18):
+        return "no record begins there"
+    whole = len(head) + 4 + int(size)
+    if stream.seek(0, os.SEEK_END) < offset + whole:
+        return "the file ends inside the record"
+    stream.seek(offset)
+    compressor = isal_zlib.compressobj(2, isal_zlib.DEFLATED, GZIP_WINDOW)
+    for piece in _pieces(stream, whole):
+        file.write(compressor.compress(piece))
+    file.write(compressor.compress(b"\r\n\r\n"))
+    file.write(compressor.flush())
+    return ""
+
+
+def _pieces(stream: IO[bytes], length: int) -> Iterator[bytes]:
+    while length > 0 and (piece := stream.read(min(length, _PIECE))):
+        length -= len(piece)
+        yield piece

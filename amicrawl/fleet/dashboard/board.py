@@ -1,0 +1,266 @@
+"""The board: what Redis says right now, for one request; the stream has the hub instead.
+
+Every method reads Redis, blocks, and raises RedisUnavailable. What is there by name is looked for among
+all keys at most every few seconds, however many ask.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.fleet.dashboard.overview import LISTS, QUEUES, Overview, lists_of
+from amicrawl.fleet.dashboard.views import (
+    detail_view,
+    entry_view,
+    ignores_view,
+    job_view,
+    past_view,
+    pipeline_view,
+)
+from amicrawl.fleet.dashboard.wording import plain
+from amicrawl.fleet.jobs import ENDED, Watch, is_ident, lookup, redis_now, redis_values
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from amicrawl.fleet.dashboard.shapes import (
+        DeadLetter,
+        IgnoreFacts,
+        Job,
+        JobDetail,
+        Log,
+        LogEntry,
+        Pipeline,
+        Queue,
+        Totals,
+    )
+    from amicrawl.fleet.jobs import JobStore, Live, Names, Seen
+
+_NAMES_EVERY = 2.0
+_FRESH = 0.25
+_LARGEST_READ = 128 * 1024
+
+
+class Board:
+    """Reads what one request asks for. For several threads."""
+
+    def __init__(self, store: JobStore, *, has_summary: Callable[[str, Seen], bool]) -> None:
+        self._store = store
+        self._watch = Watch(store)
+        self._has_summary = has_summary
+        self._overview = Overview(
+            self._watch, has_summary=has_summary, names_every=_NAMES_EVERY, queued_every=0.0
+        )
+        self._reading = threading.Lock()
+        self._lock = threading.Lock()
+        self._names: Names | None = None
+        self._names_at = 0.0
+
+    def overview(self, *, viewers: int) -> tuple[list[Job], Totals]:
+        """Return the jobs that run and are queued, and all jobs in figures, from one reading."""
+        # One for all: it remembers the names, for which all keys are looked through, and the rates.
+        with self._reading:
+            self._overview.read(viewers=viewers)
+            assert self._overview.totals is not None
+            return list(self._overview.jobs.values()), self._overview.totals
+
+    def totals(self, *, viewers: int) -> Totals:
+        """Return all jobs in figures."""
+        return self.overview(viewers=viewers)[1]
+
+    def live(self) -> Live:
+        """Return which jobs run and which are queued."""
+        return self._watch.live(dict.fromkeys([*QUEUES, *self._found().queues]))
+
+    def running(self) -> list[str]:
+        """Return the idents of the jobs that run."""
+        return self.live().working
+
+    def jobs(self, states: Collection[str], *, most: int) -> list[Job]:
+        """Return jobs in one of *states*: running ones, queued ones, then the latest that ended."""
+        live = self.live()
+        queue_of = {ident: name for name, idents in live.queues.items() for ident in idents}
+        idents = list(dict.fromkeys([*live.working, *queue_of]))
+        found = self._views(idents, queue_of)
+        if ENDED.intersection(states):
+            found += self.ended(most=most, but=frozenset(idents))
+        return [job for job in found if job["state"] in states][:most]
+
+    def ended(self, *, most: int, but: frozenset[str] = frozenset()) -> list[Job]:
+        """Return jobs that have ended and are remembered, the latest first, none of *but*."""
+        idents = [ident for ident in self._found().jobs if ident not in but]
+        found = [job for job in self._views(idents, {}) if job["state"] in ENDED]
+        return sorted(found, key=lambda job: -(job["finished_at"] or 0.0))[:most]
+
+    def past(self, ended: Sequence[Job], *, most: int) -> list[Job]:
+        """Return the jobs that ended last and have no record any more: those that are not in *ended*."""
+        with self._store.answering():
+            records = lookup.past(self._store, most=most)
+        known = {(job["ident"], job["finished_at"]) for job in ended}
+        nicknames = self._nicknames()
+        return [
+            past_view(record, pipeline=nicknames.get(record.pipeline_id, ""))
+            for record in records
+            if (record.ident, record.ended_at) not in known
+        ]
+
+    def job(self, ident: str) -> Job:
+        """Return one job; NoSuchJobError where there is none."""
+        return self._job(ident)[0]
+
+    def job_or_none(self, ident: str) -> Job | None:
+        """Return one job, None where there is none."""
+        try:
+            return self.job(ident)
+        except lookup.NoSuchJobError:
+            return None
+
+    def detail(self, ident: str) -> JobDetail:
+        """Return one job in full; NoSuchJobError where there is none."""
+        job, seen = self._job(ident)
+        lists: Any = lists_of(ident, LISTS, self._watch)
+        return {**detail_view(job, seen), **lists}
+
+    def seen(self, ident: str) -> Seen:
+        """Return one job as Redis has it; NoSuchJobError where there is none."""
+        return self._job(ident)[1]
+
+    def ignores(self, ident: str) -> list[IgnoreFacts]:
+        """Return the ignore patterns of a job."""
+        self._job(ident)
+        (seen,) = self._watch.jobs([ident], facts=("ignores",))
+        return ignores_view(self._watch.ignores(ident), seen.facts.get("ignores"))
+
+    def log(self, ident: str, *, after: int | None, before: int | None, most: int) -> Log:
+        """Return a part of the log of a job: behind *after*, else in front of *before*, else the end."""
+        self._job(ident)
+        with self._store.answering():
+            found = redis_values.scored_at(
+                self._store,
+                self._store.keys.log(ident),
+                after=after,
+                before=before if after is None else None,
+                most=most,
+                longest=_LARGEST_READ,
+                newest=after is None,
+            )
+        entries = [entry_view(score, text) for score, text in found]
+        return {"entries": entries, "last": entries[-1]["score"] if entries else after or 0}
+
+    def recent(self, idents: Sequence[str], *, most: int) -> dict[str, list[LogEntry]]:
+        """Return the last lines of some jobs."""
+        found = self._watch.logs(dict.fromkeys(idents, 0.0), most=most)
+        return {
+            ident: [entry_view(score, text) for score, text in entries]
+            for ident, entries in found.items()
+        }
+
+    def pipelines(self) -> list[Pipeline]:
+        """Return all pipelines, by nickname."""
+        records = self._watch.pipelines(self._found(fresh=True).pipelines)
+        working = self.running()
+        seen = dict(zip(working, self._watch.jobs(working, facts=()), strict=True))
+        now = redis_now(self._store)
+        found = [
+            pipeline_view(key, record, jobs=seen, prefix=self._store.keys.prefix, now=now)
+            for key, record in records.items()
+        ]
+        return sorted(found, key=lambda pipeline: (pipeline["nickname"], pipeline["id"]))
+
+    def pipeline_records(self) -> list[dict[str, str]]:
+        """Return the records of all pipelines, as they stand in Redis."""
+        return list(self._watch.pipelines(self._found(fresh=True).pipelines).values())
+
+    def queues(self) -> list[Queue]:
+        """Return all queues, those that are empty and always there included."""
+        live = self.live()
+        idents = [ident for waiting in live.queues.values() for ident in waiting]
+        jobs = {job["ident"]: job for job in self._views(idents, {})}
+        return [
+            {
+                "name": plain(name, limit=200),
+                "jobs": [
+                    {
+                        "ident": ident,
+                        "url": jobs[ident]["url"] if ident in jobs else "",
+                        "note": jobs[ident]["note"] if ident in jobs else "",
+                        "queued_at": jobs[ident]["queued_at"] if ident in jobs else None,
+                        "started_by": jobs[ident]["started_by"] if ident in jobs else "",
+                    }
+                    for ident in waiting
+                ],
+            }
+            for name, waiting in live.queues.items()
+        ]
+
+    def letters(self) -> list[DeadLetter]:
+        """Return what was found in Redis and could not be followed."""
+        with self._store.answering():
+            found = redis_values.dead_letters(self._store, 500)
+        return [
+            {
+                "id": f"{letter.seen:.6f}",
+                "ts": letter.seen or None,
+                "kind": plain(letter.where, limit=500),
+                "ident": next((w for w in letter.where.replace("_", " ").split() if is_ident(w)), ""),
+                "reason": plain(letter.why, limit=1000),
+                "content": plain(letter.excerpt, limit=1000),
+            }
+            for letter in found
+        ]
+
+    def _job(self, ident: str) -> tuple[Job, Seen]:
+        if is_ident(ident):
+            (seen,) = self._watch.jobs([ident])
+            if seen.record.get("url"):
+                nickname = self._nickname(seen.record.get("pipeline_id", ""))
+                queue = None
+                if not seen.record.get("started_at"):
+                    queues = self.live().queues
+                    queue = next((name for name, idents in queues.items() if ident in idents), None)
+                job = job_view(
+                    ident,
+                    seen,
+                    queue=queue,
+                    pipeline=nickname,
+                    has_summary=self._has_summary(ident, seen),
+                )
+                return job, seen
+        raise lookup.NoSuchJobError(
+            "There is no such job. It was never submitted, or its record has expired."
+        )
+
+    def _views(self, idents: Sequence[str], queue_of: dict[str, str]) -> list[Job]:
+        nicknames = self._nicknames()
+        seen = self._watch.jobs(idents, facts=("now", "hosts"))
+        return [
+            job_view(
+                ident,
+                one,
+                queue=queue_of.get(ident),
+                pipeline=nicknames.get(one.record.get("pipeline_id", ""), ""),
+                has_summary=self._has_summary(ident, one),
+            )
+            for ident, one in zip(idents, seen, strict=True)
+            if one.record.get("url")
+        ]
+
+    def _nickname(self, key: str) -> str:
+        if not key.startswith(self._store.keys.pipeline("")):
+            return ""
+        return plain(self._watch.pipelines([key]).get(key, {}).get("nickname", ""), limit=100)
+
+    def _nicknames(self) -> dict[str, str]:
+        records = self._watch.pipelines(self._found().pipelines)
+        return {key: plain(record.get("nickname", ""), limit=100) for key, record in records.items()}
+
+    def _found(self, *, fresh: bool = False) -> Names:
+        with self._lock:
+            now = time.monotonic()
+            every = _FRESH if fresh else _NAMES_EVERY
+            if self._names is None or now - self._names_at >= every:
+                self._names = self._watch.names()
+                self._names_at = now
+            return self._names

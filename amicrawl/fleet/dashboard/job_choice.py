@@ -1,0 +1,83 @@
+"""Job choice: which jobs the page of all jobs shows, in which order, page by page. Pure.
+
+The browser chooses by the same rules once it takes over (`static/job_choice.js`); without scripts the
+form asks for the page again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from amicrawl.fleet.dashboard.shapes import Job
+
+ROWS = 100
+"""Jobs on a page."""
+_LONGEST = 200
+
+
+def _since(job: Job) -> float:
+    return job["started_at"] or job["queued_at"] or 0.0
+
+
+ORDERS: Mapping[str, Callable[[Job], Any]] = {
+    "state": lambda job: (job["state"] == "queued", _since(job)),
+    "url": lambda job: job["url"],
+    "responses": lambda job: -sum(cast("Mapping[str, int]", job["responses"]).values()),
+    "rate": lambda job: -(job["items_per_s"] or 0.0),
+    "queued": lambda job: -job["todo"],
+    "fetched": lambda job: -job["downloaded"],
+    "size": lambda job: -job["bytes"],
+    "elapsed": _since,
+    "ended": lambda job: job["finished_at"] or 0.0,
+}
+"""What each column is sorted by: by its name, those first that are looked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobChoice:
+    """What a visitor asked to see."""
+
+    search: str = ""
+    """Words, each of which is to be found in the URL, ident, note, submitter, pipeline or a host."""
+    state: str = ""
+    by: str = ""
+    """The submitter."""
+    pipeline: str = ""
+    """A nickname, or the name of a queue."""
+    sort: str = "state"
+    """A name of `ORDERS`; with a `-` in front the other way round."""
+    page: int = 1
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> JobChoice:
+        """Return what the *query* of a URL asks for; what is invalid counts as absent."""
+        texts = {name: query.get(name, "")[:_LONGEST] for name in ("search", "state", "by", "pipeline")}
+        sort, page = query.get("sort", ""), query.get("page", "")
+        known = sort.removeprefix("-") in ORDERS
+        is_page = page.isascii() and page.isdigit() and int(page[:6]) > 0
+        return cls(**texts, sort=sort if known else "state", page=int(page[:6]) if is_page else 1)
+
+    def of_all(self, jobs: Sequence[Job]) -> list[Job]:
+        """Return those of *jobs* that are chosen, in order; all pages."""
+        words = self.search.lower().split()
+        found = [job for job in jobs if self._has(job) and all(word in _text(job) for word in words)]
+        found.sort(key=lambda job: job["ident"])
+        found.sort(key=ORDERS[self.sort.removeprefix("-")], reverse=self.sort.startswith("-"))
+        return found
+
+    def _has(self, job: Job) -> bool:
+        return (
+            self.state in {"", job["state"]}
+            and self.by in {"", job["started_by"]}
+            and self.pipeline in {"", job["pipeline"] or job["queue"] or ""}
+        )
+
+
+def _text(job: Job) -> str:
+    hosts = " ".join(host["host"] for host in job["hosts"])
+    parts = (job["url"], job["ident"], job["note"], job["started_by"], job["pipeline"], hosts)
+    return " ".join(parts).lower()

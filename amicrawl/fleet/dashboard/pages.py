@@ -1,0 +1,298 @@
+"""The pages: each reads what it shows first and hands it to a template; scripts keep it fresh.
+
+A template escapes everything by itself and stops at a name that it was not given. Nothing is changed by
+a page but by signing in and out.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from amicrawl import __version__
+from amicrawl.discovery import set_names
+from amicrawl.errors import AmicrawlError
+from amicrawl.fleet.dashboard import archivebot
+from amicrawl.fleet.dashboard.api_changing import known_users
+from amicrawl.fleet.dashboard.job_choice import ROWS, JobChoice
+from amicrawl.fleet.dashboard.operations import problem_of
+from amicrawl.fleet.dashboard.problems import Problem
+from amicrawl.fleet.dashboard.users import Role
+from amicrawl.fleet.dashboard.visitors import COOKIE, SIGNED_OUT, Visitor
+from amicrawl.fleet.dashboard.wording import FILTERS
+from amicrawl.fleet.jobs.record import LIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from amicrawl.fleet.dashboard.app import Site
+
+LOG_LINES = 200
+"""Lines of the log that a job's page begins with."""
+FINISHED = 1000
+"""Jobs that the page of finished ones shows, of those that have a record still."""
+PAST = 10_000
+"""The same of those whose record has expired."""
+SUMMARY_POLICY = (
+    "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; sandbox allow-popups allow-popups-to-escape-sandbox"
+)
+"""A summary has its styles within. It has no scripts, and could run none."""
+_SESSION_LASTS = 7 * 86400
+
+
+class Pages:
+    """The pages of one site."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._templates = Environment(
+            loader=PackageLoader("amicrawl.fleet.dashboard"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            auto_reload=False,
+        )
+        self._templates.filters.update(FILTERS)
+
+    def routes(self) -> list[BaseRoute]:
+        """Return the routes of all pages and files."""
+        static = str(resources.files("amicrawl.fleet.dashboard") / "static")
+        return [
+            Route("/", self._page("jobs", _jobs)),
+            Route("/jobs/{ident}", self._page("job", _job)),
+            Route("/pipelines", self._page("pipelines", _pipelines, tools=archivebot.pipelines)),
+            Route("/pending", self._page("pending", _pending, tools=archivebot.pending)),
+            Route("/submit", self._page("submit", _submit, role=Role.operate)),
+            Route("/finished", self._page("finished", _finished, tools=archivebot.finished)),
+            Route("/finished/{ident}/summary", self._page("summary", _summary)),
+            Route("/users", self._page("users", _users, role=Role.admin)),
+            Route("/status", self._page("status", None, tools=archivebot.status)),
+            Route("/logs/recent", self._page("logs", None, tools=archivebot.recent_logs)),
+            Route("/ignores/{idents}", self._page("ignores", None, tools=archivebot.ignores)),
+            *(
+                Route(path, self._page("feed", None, tools=archivebot.feed))
+                for path in ("/feed", "/feed/archivebot.rss", "/feed/archivebot.atom")
+            ),
+            Route("/login", self._login, methods=["GET"]),
+            Route("/login", self._sign_in, methods=["POST"]),
+            Route("/logout", self._sign_out, methods=["POST"]),
+            Mount("/static", _Files(directory=static)),
+        ]
+
+    async def problem(self, request: Request, problem: Problem) -> Response:
+        """Return the page, or the object, that tells *problem*."""
+        if not _wants_html(request):
+            return problem.response()
+        return await run_in_threadpool(self._problem_page, request, problem)
+
+    def _page(
+        self,
+        name: str,
+        show: Callable[[Site, Request, Visitor], dict[str, Any] | Response] | None,
+        *,
+        role: Role = Role.view,
+        tools: Callable[[Site, Request], Response] | None = None,
+    ) -> Callable[[Request], Any]:
+        """Return what serves the page *name*; *tools* answers those that ask for no HTML, or all."""
+
+        def answer(request: Request) -> Response:
+            try:
+                visitor = self._site.visitors.require(request, role)
+            except Problem as problem:
+                if problem.status == 401 and _wants_html(request):
+                    return RedirectResponse(f"/login?next={_quoted(request)}", status_code=303)
+                raise
+            if tools is not None and (show is None or not _wants_html(request)):
+                return tools(self._site, request)
+            assert show is not None
+            shown = show(self._site, request, visitor)
+            return shown if isinstance(shown, Response) else self._rendered(name, visitor, shown)
+
+        async def serve(request: Request) -> Response:
+            try:
+                return await run_in_threadpool(answer, request)
+            except Problem as problem:
+                return await self.problem(request, problem)
+            except AmicrawlError as error:
+                return await self.problem(request, problem_of(error))
+
+        return serve
+
+    def _rendered(
+        self, name: str, visitor: Visitor | None, variables: dict[str, Any], *, status: int = 200
+    ) -> HTMLResponse:
+        visitors = self._site.visitors
+        text = self._templates.get_template(f"{name}.html").render(
+            version=__version__,
+            page=name,
+            user=SIGNED_OUT if visitor is None else visitor.facts,
+            users_exist=visitors.users is not None,
+            csrf=visitors.sessions.csrf("" if visitor is None else visitor.session),
+            now=time.time(),
+            **variables,
+        )
+        return HTMLResponse(text, status_code=status)
+
+    def _problem_page(self, request: Request, problem: Problem) -> Response:
+        try:
+            visitor = self._site.visitors.of(request)
+        except (Problem, AmicrawlError):
+            visitor = None
+        shown = {"status": problem.status, "title": problem.title, "detail": problem.detail}
+        page = self._rendered("error", visitor, shown, status=problem.status)
+        page.headers.update(problem.headers)
+        return page
+
+    async def _login(self, request: Request) -> Response:
+        return await run_in_threadpool(self._login_page, request, "", 200)
+
+    def _login_page(self, request: Request, failed: str, status: int, after: str = "") -> Response:
+        after = _own_path(after or request.query_params.get("next", ""))
+        if self._site.visitors.users is None:
+            return RedirectResponse("/", status_code=303)
+        return self._rendered("login", None, {"next": after, "failed": failed}, status=status)
+
+    async def _sign_in(self, request: Request) -> Response:
+        form = await request.form(max_files=0, max_fields=10)
+        said = {name: value for name, value in form.items() if isinstance(value, str)}
+
+        def sign_in() -> Response:
+            visitors = self._site.visitors
+            try:
+                visitors.check_origin(request, is_change=True)
+                visitors.check_csrf(said.get("csrf_token", ""), "")
+                key = visitors.sign_in(request, said.get("name", ""), said.get("password", ""))
+            except Problem as problem:
+                page = self._login_page(request, problem.detail, problem.status, said.get("next", "/"))
+                page.headers.update(problem.headers)
+                return page
+            answer = RedirectResponse(_own_path(said.get("next", "")), status_code=303)
+            answer.set_cookie(
+                COOKIE,
+                key,
+                max_age=_SESSION_LASTS,
+                secure=request.url.scheme == "https",
+                httponly=True,
+                samesite="strict",
+            )
+            return answer
+
+        return await run_in_threadpool(sign_in)
+
+    async def _sign_out(self, request: Request) -> Response:
+        form = await request.form(max_files=0, max_fields=10)
+        token = form.get("csrf_token")
+
+        def sign_out() -> Response:
+            visitors = self._site.visitors
+            try:
+                visitors.check_origin(request, is_change=True)
+                key = request.cookies.get(COOKIE, "")
+                visitors.check_csrf(token if isinstance(token, str) else "", key)
+            except Problem as problem:
+                return self._problem_page(request, problem)
+            visitors.sessions.end(key)
+            answer = RedirectResponse("/login", status_code=303)
+            answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+            return answer
+
+        return await run_in_threadpool(sign_out)
+
+
+class _Files(StaticFiles):
+    """Our files, which browsers revalidate each time."""
+
+    def file_response(self, *arguments: Any, **keywords: Any) -> Response:
+        """Return the answer for one file."""
+        response = super().file_response(*arguments, **keywords)
+        response.headers["cache-control"] = "no-cache"
+        return response
+
+
+def _jobs(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
+    found, totals = site.board.overview(viewers=site.hub.viewers)
+    jobs = [job for job in found if job["state"] in LIVE]
+    choice = JobChoice.of(request.query_params)
+    chosen = choice.of_all(jobs)
+    choice = replace(choice, page=min(choice.page, max(-(-len(chosen) // ROWS), 1)))
+    return {
+        "jobs": chosen[(choice.page - 1) * ROWS : choice.page * ROWS],
+        "choice": choice,
+        "found": len(chosen),
+        "all": len(jobs),
+        "submitters": sorted({job["started_by"] for job in jobs} - {""}),
+        "pipelines": sorted({job["pipeline"] or job["queue"] or "" for job in jobs} - {""}),
+        "totals": totals,
+    }
+
+
+def _job(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
+    ident = request.path_params["ident"]
+    job = site.board.detail(ident)
+    log = site.board.log(ident, after=None, before=None, most=LOG_LINES)
+    return {"job": job, "entries": log["entries"], "ignore_sets": set_names()}
+
+
+def _pipelines(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:
+    return {"pipelines": site.board.pipelines()}
+
+
+def _pending(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:
+    return {"queues": site.board.queues()}
+
+
+def _submit(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:
+    return {"ignore_sets": set_names(), "pipelines": site.board.pipelines(), "configs": []}
+
+
+def _finished(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
+    choice = replace(JobChoice.of(request.query_params), sort="-ended")
+    remembered = site.board.ended(most=FINISHED)
+    past = site.board.past(remembered, most=PAST)
+    chosen = choice.of_all([*remembered, *past])
+    first = (choice.page - 1) * ROWS
+    return {
+        "jobs": chosen[first : first + ROWS],
+        "idents": {job["ident"] for job in remembered},
+        "choice": choice,
+        "found": len(chosen),
+        "all": len(remembered) + len(past),
+        "dead": site.board.letters(),
+    }
+
+
+def _users(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:
+    users = site.visitors.users
+    return {"users": [] if users is None else known_users(users)}
+
+
+def _summary(site: Site, request: Request, _visitor: Visitor) -> Response:
+    ident = request.path_params["ident"]
+    page = site.summaries.page(ident, site.board.seen(ident))
+    return HTMLResponse(page, headers={"content-security-policy": SUMMARY_POLICY})
+
+
+def _wants_html(request: Request) -> bool:
+    return "text/html" in request.headers.get("accept", "")
+
+
+def _own_path(path: str) -> str:
+    """Return *path* if it is one of this site, else `/`: no browser is sent to another site."""
+    is_own = path.startswith("/") and not path.startswith(("//", "/\\")) and path.isprintable()
+    return path if is_own and "\\" not in path and len(path) < 2000 else "/"
+
+
+def _quoted(request: Request) -> str:
+    return quote(request.url.path, safe="/")

@@ -1,0 +1,314 @@
+"""Serving: the options of the server, checked, and the server itself, which runs in a thread."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import socket
+import threading
+import time
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any
+
+import h11
+import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from amicrawl.errors import InputError, OutputError, UsageError
+from amicrawl.fleet.dashboard.app import Hosts, application, is_public, site_of
+from amicrawl.fleet.dashboard.users import Role, Users
+from amicrawl.fleet.jobs import RedisSettings, connect
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from starlette.types import ASGIApp
+
+    from amicrawl.disk import Disk
+    from amicrawl.fleet.dashboard.hub import Hub
+
+HEAD_SECONDS = 10.0
+"""From the connection, or the first byte of a further request, to the end of the head."""
+MOST_WAITING = 256
+"""Connections that have sent no whole request, or none since the last answer."""
+
+
+def protocol(
+    *, head_seconds: float = HEAD_SECONDS, most_waiting: int = MOST_WAITING
+) -> type[H11Protocol]:
+    """Return the class of the connections of one server."""
+    waiting: dict[_Connection, None] = {}
+
+    class Connection(_Connection):
+        def __init__(self, *arguments: Any, **keywords: Any) -> None:
+            super().__init__(*arguments, **keywords)
+            self.waiting, self.head_seconds, self.most_waiting = waiting, head_seconds, most_waiting
+
+    return Connection
+
+
+class _Connection(H11Protocol):
+    waiting: dict[_Connection, None]
+    """Those that have sent no whole request, the one that waits longest first."""
+    head_seconds: float
+    most_waiting: int
+    _head_timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for a head."""
+        super().connection_made(transport)
+        self._wait()
+        self._time_head()
+
+    def data_received(self, data: bytes) -> None:
+        """Take *data*; once they end a request, the connection waits no longer."""
+        super().data_received(data)
+        if self.conn.their_state is h11.IDLE:
+            # The timer for idle connections ends with their first byte.
+            self._time_head()
+        elif self.conn.their_state is h11.SEND_BODY:
+            # The application has a time for what comes now (`app`).
+            self._time_no_longer()
+        else:
+            self.wait_no_longer()
+
+    def on_response_complete(self) -> None:
+        """Wait for another request."""
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Leave."""
+        self.wait_no_longer()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self.waiting.pop(self, None)
+        self.waiting[self] = None
+        if len(self.waiting) > self.most_waiting:
+            oldest = next(iter(self.waiting))
+            oldest.wait_no_longer()
+            oldest.transport.abort()
+
+    def wait_no_longer(self) -> None:
+        """Count no longer among those that wait."""
+        self.waiting.pop(self, None)
+        self._time_no_longer()
+
+    def _time_no_longer(self) -> None:
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _time_head(self) -> None:
+        if self._head_timer is None:
+            self._head_timer = self.loop.call_later(self.head_seconds, self.transport.abort)
+
+
+logger = logging.getLogger(__name__)
+
+PORT = 8650
+_GRACE = 3
+_PATIENCE = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How a dashboard is to be served."""
+
+    redis: RedisSettings
+    host: str = "127.0.0.1"
+    port: int = PORT
+    """0 takes a free one."""
+    users: Path | None = None
+    """The users file; without one no user signs in, and only this machine may connect."""
+    archives: Path | None = None
+    """The directory that holds those of jobs, for their summaries."""
+    allow_hosts: tuple[str, ...] = ()
+    """Further names under which the dashboard is reached."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
+    certificate: Path | None = None
+    key: Path | None = None
+    jobs_per_user: int = 0
+    """Jobs of one user that may be queued or run at once, unless an admin's; 0 for any number."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A dashboard that serves in another thread."""
+
+    url: str
+    hub: Hub
+    thread: threading.Thread = field(repr=False)
+
+
+def checked_users(settings: Settings, *, disk: Disk) -> Users | None:
+    """Return the users of *settings*; UsageError where the dashboard would be open to others."""
+    users = None if settings.users is None else Users(settings.users, disk=disk)
+    everybody = {} if users is None else users.all()
+    if is_public(settings.host) and not everybody:
+        raise UsageError(
+            f"--host {settings.host} can be reached by others, and no sign-in is required. Name a users "
+            "file with --users, and add a user with `amicrawl dashboard user add NAME --role admin "
+            "--users FILE`; or leave --host out."
+        )
+    if settings.allow_hosts and not everybody:
+        raise UsageError(
+            f"--allow-host {settings.allow_hosts[0]} lets others reach the dashboard through a proxy, "
+            "and without --users each of them could do everything. Name a users file with --users, and "
+            "add a user with `amicrawl dashboard user add NAME --role admin --users FILE`; or leave "
+            "--allow-host out."
+        )
+    if settings.jobs_per_user and users is None:
+        raise UsageError("--jobs-per-user counts by user: name a users file with --users.")
+    if users is not None and not any(user.role is Role.admin for user in everybody.values()):
+        raise UsageError(
+            f"{users.path} has no admin, so no user could manage the others. Add one with "
+            f"`amicrawl dashboard user add NAME --role admin --users {users.path}`."
+        )
+    return users
+
+
+def serve(settings: Settings, *, disk: Disk) -> None:
+    """Serve until a signal comes. UsageError or InputError, before that, for what cannot be followed."""
+    stop = threading.Event()
+    # The server runs in a thread, where it leaves signals alone; it would end us by the last one again.
+    with serving_in_thread(settings, disk=disk) as running:
+        logger.info("The dashboard is at %s, over the jobs of %s", running.url, settings.redis.shown)
+        if is_public(settings.host) and settings.certificate is None:
+            logger.warning(
+                "Passwords cross the network as they are: put a proxy with TLS in front, or give "
+                "--certificate and --key"
+            )
+        before = {
+            number: signal.signal(number, lambda *_: stop.set())
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            while not stop.wait(1.0) and running.thread.is_alive():
+                pass
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+
+@contextmanager
+def serving_in_thread(settings: Settings, *, disk: Disk) -> Iterator[Running]:
+    """Serve in another thread as long as the block lasts."""
+    with _prepared(settings, disk=disk) as (server, listening, hub):
+        thread = threading.Thread(
+            target=server.run, kwargs={"sockets": [listening]}, name="dashboard", daemon=True
+        )
+        hub.start()
+        thread.start()
+        deadline = time.monotonic() + _PATIENCE
+        while not server.started:
+            if time.monotonic() > deadline or not thread.is_alive():
+                raise OutputError("The dashboard did not start.")
+            time.sleep(0.01)
+        try:
+            yield Running(_url(settings, listening), hub, thread)
+        finally:
+            server.should_exit = True
+            thread.join(timeout=_PATIENCE)
+
+
+class _Server(uvicorn.Server):
+    """Ends its streams when it is asked to end; otherwise it would wait for browsers to leave."""
+
+    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+        super().__init__(config)
+        self._hub = hub
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End."""
+        self._hub.dismiss()
+        await super().shutdown(sockets=sockets)
+
+
+def _check(settings: Settings) -> None:
+    """Raise UsageError or InputError for what in *settings* cannot be followed."""
+    if (settings.certificate is None) != (settings.key is None):
+        raise UsageError("--certificate and --key belong together: name both.")
+    for proxy in settings.trusted_proxies:
+        try:
+            ip_network(proxy)
+        except ValueError as error:
+            raise UsageError(
+                f"--trusted-proxy {proxy!r} is neither an address nor a network: {error}. Write it as "
+                "in 127.0.0.1 or 10.0.0.0/8."
+            ) from error
+    for path in (settings.certificate, settings.key):
+        if path is not None and not path.is_file():
+            raise InputError(f"{path} is not a file.")
+    if settings.archives is not None and not settings.archives.is_dir():
+        raise InputError(f"--archives {settings.archives} is not a directory.")
+
+
+@contextmanager
+def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, socket.socket, Hub]]:
+    users = checked_users(settings, disk=disk)
+    _check(settings)
+    with closing(connect(settings.redis)) as store:
+        site = site_of(
+            store,
+            users=users,
+            archives=settings.archives,
+            jobs_per_user=settings.jobs_per_user,
+        )
+        app = application(site, hosts=Hosts(settings.host, settings.allow_hosts))
+        with _listening(settings) as listening:
+            try:
+                yield _Server(_configuration(settings, app), site.hub), listening, site.hub
+            finally:
+                site.hub.stop()
+
+
+def _configuration(settings: Settings, app: ASGIApp) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        # uvloop cannot be closed while a browser still holds a connection over TLS open.
+        loop="asyncio",
+        ws="none",
+        lifespan="off",
+        timeout_graceful_shutdown=_GRACE,
+        http=protocol(),
+        # Uvicorn would believe whatever connects from this machine.
+        proxy_headers=bool(settings.trusted_proxies),
+        forwarded_allow_ips=list(settings.trusted_proxies),
+        h11_max_incomplete_event_size=32 * 1024,
+        limit_concurrency=1000,
+        # Taken at once, before the ones that wait longest are closed: far fewer than may be open.
+        backlog=256,
+        ssl_certfile=settings.certificate,
+        ssl_keyfile=settings.key,
+    )
+
+
+@contextmanager
+def _listening(settings: Settings) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    try:
+        bound = socket.create_server((settings.host, settings.port), family=family, backlog=512)
+    except OSError as error:
+        raise UsageError(
+            f"Nothing can listen at {settings.host}, port {settings.port}: {error.strerror or error}. "
+            "Choose others with --host and --port."
+        ) from error
+    with bound:
+        yield bound
+
+
+def _url(settings: Settings, listening: socket.socket) -> str:
+    host = f"[{settings.host}]" if ":" in settings.host else settings.host
+    scheme = "http" if settings.certificate is None else "https"
+    return f"{scheme}://{host}:{listening.getsockname()[1]}"

@@ -1,0 +1,195 @@
+"""A job's crawl kept in a bucket, so that a machine that shares no disk can resume it.
+
+Each job has a path of its own below the bucket's, called after its directory. The crawl itself copies
+its WARC files there as they are sealed, and its index at its end (`crawl/uploading.py`). When it was
+stopped before it was done, the pipeline adds the frontier, and from then on the claim says `shipped`.
+
+The next owner fetches everything but the WARC files, whose names and sizes are enough to resume. Each
+file is verified by the list in the bucket, and the directory bears its name only when all are there.
+Of a machine that died the last checkpoint is taken (`checkpoint.py`); what came after it, or was in no
+WARC file that had arrived, is fetched from the web again.
+"""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import orjson
+
+from amicrawl.disk import OutputFile, explained, rename_durably, replace_file
+from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.fleet.jobs.checkpoint import is_fetched, restore_checkpoint
+from amicrawl.record import (
+    FILE_NAME,
+    SUFFIX,
+    TABLE_NAME,
+    NotAManifestError,
+    Uploads,
+    decoded,
+    number_in,
+    open_bucket,
+    read_crawl_json,
+    small_object,
+    warc_name,
+)
+from amicrawl.record.files import DEFAULT_PREFIX
+from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+    from pathlib import Path
+
+    from amicrawl.disk import Disk
+    from amicrawl.record import Bucket, Manifest, Uploaded
+
+ROOM = 1000
+"""Numbers of WARC files that are left to a machine that is believed dead."""
+
+_FETCHED = ".fetched"
+
+
+def ship(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool] = lambda: False) -> None:
+    """Copy what the next owner of *directory* needs to the bucket at *url*, its path included.
+
+    No crawl may run in it, and its files are sealed. Raises AmicrawlError where that fails, or where
+    *stopped*, which is asked all the time, says so.
+    """
+    uploads = Uploads(
+        directory, open_bucket(url, disk=disk), disk=disk, now=lambda: datetime.now(UTC), stopped=stopped
+    )
+    for file in [*uploads.warc_files(), *uploads.closing_files(frontier=True)]:
+        uploads.upload(file)
+    uploads.publish()
+
+
+def fetch(directory: Path, url: str, *, checkpoints: Sequence[str], disk: Disk) -> str:
+    """Make *directory* from what is at *url*; return from which URL. An existing one is renamed.
+
+    The *checkpoints*, URLs, are newer than what was shipped, and are tried first. Raises AmicrawlError
+    where nothing can be had whole; then nothing is there under that name.
+    """
+    faults = []
+    for source in [*checkpoints, url]:
+        beginning = directory.with_name(directory.name + _FETCHED)
+        with explained(beginning, "made"):
+            shutil.rmtree(beginning, ignore_errors=True)
+            (beginning / "frontier").mkdir(parents=True)
+        try:
+            _fetch_into(beginning, url, source, disk=disk)
+        except (AmicrawlError, OSError) as error:
+            faults.append(str(error))
+            continue
+        if directory.exists():
+            # An attempt of long ago, on this machine: others have gone further since.
+            aside = f"{directory.name}.before-{datetime.now(UTC):%Y%m%d%H%M%S}"
+            rename_durably(directory, directory.with_name(aside), disk=disk)
+        rename_durably(beginning, directory, disk=disk)
+        return source
+    raise OutputError(" ".join(faults))
+
+
+def begin_anew(directory: Path, url: str, *, disk: Disk) -> None:
+    """Make *directory* for a crawl that begins although *url* has WARC files of an earlier attempt.
+
+    They stay, and no file of this crawl gets the name of one. Raises OutputError.
+    """
+    with explained(directory, "made"):
+        shutil.rmtree(directory, ignore_errors=True)
+        directory.mkdir()
+    bucket = open_bucket(url, disk=disk)
+    if bucket.size(MANIFEST_NAME) is not None:
+        manifest = _manifest(bucket)
+        manifest.bucket = url
+        manifest.write(directory, disk=disk)
+        _leave_room(directory, manifest, disk=disk)
+
+
+def _fetch_into(beginning: Path, url: str, source: str, *, disk: Disk) -> None:
+    bucket = open_bucket(url, disk=disk)
+    manifest = _manifest(bucket)
+    if source != url:
+        restore_checkpoint(beginning, source, disk=disk)
+        _keep_what_lies_there(beginning, manifest, disk=disk)
+        _leave_room(beginning, manifest, disk=disk)
+    elif not any(name.startswith("frontier/") for name in manifest.files):
+        raise OutputError(f"{url} holds no frontier.")
+    else:
+        for name, each in manifest.files.items():
+            if not name.endswith(SUFFIX):
+                _fetch(bucket, each, beginning / name, disk=disk)
+    manifest.bucket = url
+    manifest.write(beginning, disk=disk)
+
+
+def _keep_what_lies_there(directory: Path, manifest: Manifest, *, disk: Disk) -> None:
+    """Have the lists in *directory* name those WARC files only that are in the bucket.
+
+    What was sealed and not copied yet has gone with its machine: its pages are fetched again, if it is
+    listed nowhere. Raises OutputError where the index counts on such a file.
+    """
+    path = directory / FILE_NAME
+    if path.exists():
+        crawl = read_crawl_json(directory)
+        listed = crawl.get("files", [])
+        files = [file for file in listed if _is_there(file["name"], manifest)]
+        if files != listed:
+            replace_file(
+                path, orjson.dumps({**crawl, "files": files}, option=orjson.OPT_INDENT_2), disk=disk
+            )
+    table = directory / TABLE_NAME
+    if table.exists():
+        for name in _named_by(directory):
+            if not _is_there(name, manifest):
+                raise OutputError(f"{name}, in which captures are, never arrived in the bucket.")
+
+
+def _named_by(directory: Path) -> Iterator[str]:
+    """Yield the WARC files that the index in *directory* counts on, some of them more than once."""
+    # Loaded for a job that is taken over: it takes 50 MB, of which a pipeline that waits has no use.
+    from amicrawl.record import warc_files_in_table  # noqa: PLC0415
+
+    return warc_files_in_table(directory)
+
+
+def _leave_room(directory: Path, manifest: Manifest, *, disk: Disk) -> None:
+    """See to it that no WARC file gets a name that the machine before may have given to another.
+
+    It may have begun to copy files that are listed nowhere, and if it is not dead may still do so. The
+    crawl counts on from the highest number that any file of its directory bears.
+    """
+    numbers = (number_in(name) for name in manifest.files)
+    number = max((number for number in numbers if number is not None), default=-1) + ROOM
+    output = OutputFile(directory / f"{warc_name(DEFAULT_PREFIX, number)}.elsewhere", disk=disk)
+    try:
+        output.write(b"Names below this one may be those of files that another machine has made.\n")
+        output.seal()
+    finally:
+        output.close()
+
+
+def _is_there(name: str, manifest: Manifest) -> bool:
+    return not name.endswith(SUFFIX) or name in manifest.files
+
+
+def _manifest(bucket: Bucket) -> Manifest:
+    try:
+        content = small_object(bucket, MANIFEST_NAME, largest=SIZE_LIMIT)
+        if content is None:
+            raise OutputError(f"{bucket.url} holds no list of a crawl's files.")
+        manifest = decoded(content)
+    except OSError as error:
+        raise OutputError(f"{bucket.url} cannot be read: {error}.") from error
+    except NotAManifestError as error:
+        raise OutputError(f"{bucket.url} holds a list that cannot be read: {error}.") from error
+    return manifest
+
+
+def _fetch(bucket: Bucket, each: Uploaded, path: Path, *, disk: Disk) -> None:
+    name, size, sha256 = each.file.name, each.file.size, each.file.sha256
+    try:
+        if not is_fetched(bucket, name, path, size=size, sha256=sha256, disk=disk):
+            raise OutputError(f"{name} in {bucket.url} is not what was shipped.")
+    except OSError as error:
+        raise OutputError(f"{name} cannot be fetched from {bucket.url}: {error}.") from error

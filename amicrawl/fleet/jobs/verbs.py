@@ -1,0 +1,188 @@
+"""Changes of a job that is there: each verb checks, then changes everything in one step.
+
+A change writes its fields, then increments `settings_age`, then publishes the new age, so a crawl that
+receives it finds the change done. Every verb raises UsageError for what is refused, with the reason:
+WrongStateError if that is the state of the job; and NoSuchJobError where there is no such job.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+from amicrawl.discovery import ignore_set
+from amicrawl.errors import UsageError
+from amicrawl.fleet.jobs import lookup, redis_values
+from amicrawl.fleet.jobs.ident import checked_ident
+from amicrawl.fleet.jobs.lease import ABORTED_KEPT, NOTIFICATIONS_KEPT
+from amicrawl.fleet.jobs.live_settings import (
+    checked_concurrency,
+    checked_delay,
+    checked_note,
+    checked_pattern,
+)
+from amicrawl.fleet.jobs.queues import queue_names
+from amicrawl.fleet.jobs.record import encoded_info, info_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.record import JobRecord
+
+_ABSENT, _ENDED, _ODD = -1, -2, -3
+_PATTERNS_AT_ONCE = 5_000
+
+
+class Aborted(StrEnum):
+    """What an abort has led to."""
+
+    REMOVED = "removed"
+    """No pipeline crawled it: it was removed from its queue, and is aborted."""
+    ASKED = "asked"
+    """Its crawl was asked to abort."""
+    AGAIN = "again"
+    """Its crawl was asked before."""
+
+
+class Where(NamedTuple):
+    """Which pipeline crawls a job."""
+
+    pipeline_id: str
+    """Its key; empty where none does."""
+    nickname: str
+    """Empty where the pipeline is gone."""
+    hostname: str
+    directory: str = ""
+    """The name of its crawl directory, below the data directory of the pipeline; empty for none yet."""
+
+
+def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
+    """Abort a job: a queued one is removed from its queue at once, a running one is asked to abort."""
+    record = lookup.job(store, ident)
+    keys = store.keys
+    ours = (*keys.ours_of_job(ident), keys.claim(ident))
+    queues = [keys.queue(name) for name in queue_names(store)]
+    own = [*keys.of_job(ident), keys.working, keys.aborted, keys.finish_notifications]
+    own += [keys.lease(ident), keys.ended]
+    info = {**info_of(redis_values.hash_at(store, keys.job(ident)), None), "aborted": True}
+    done = store.scripts(
+        "abort",
+        keys=[*own, *ours, *queues],
+        args=[
+            *(ident, keys.job_channel(ident), keys.updates, int(now)),
+            int(ABORTED_KEPT.total_seconds()),
+            *(encoded_info({**info, "ident": ident}), len(ours)),
+            NOTIFICATIONS_KEPT,
+        ],
+    )
+    if done == "ended":
+        raise _ended(record)
+    if done == "absent":
+        raise lookup.no_such_job(ident)
+    return Aborted(done)
+
+
+def ignore(store: JobStore, ident: str, patterns: Sequence[str]) -> int:
+    """Add ignore patterns; return how many were new. One that no crawl can use refuses them all."""
+    return _change(store, ident, [("ignore", checked_pattern(pattern), "") for pattern in patterns])
+
+
+def unignore(store: JobStore, ident: str, patterns: Sequence[str]) -> int:
+    """Remove ignore patterns, by their exact text; return how many were there."""
+    return _change(store, ident, [("unignore", pattern, "") for pattern in patterns])
+
+
+def add_ignore_sets(store: JobStore, ident: str, names: Sequence[str]) -> int:
+    """Add all patterns of the shipped sets *names*; return how many were new."""
+    patterns = dict.fromkeys(entry.expression for name in names for entry in ignore_set(name))
+    return _change(store, ident, [("ignore", pattern, "") for pattern in patterns])
+
+
+def delay(store: JobStore, ident: str, least: int, greatest: int) -> None:
+    """Set the time between two requests, in milliseconds."""
+    least, greatest = checked_delay(least, greatest)
+    _change(store, ident, [("set", "delay_min", str(least)), ("set", "delay_max", str(greatest))])
+
+
+def concurrency(store: JobStore, ident: str, number: int) -> None:
+    """Set how many requests are made at once."""
+    _change(store, ident, [("set", "concurrency", str(checked_concurrency(number)))])
+
+
+def note(store: JobStore, ident: str, text: str) -> None:
+    """Set the note that is shown with a job; an empty one removes it."""
+    text = checked_note(text)
+    _change(store, ident, [("set", "note", text) if text else ("unset", "note", "")])
+
+
+def show_ignores(store: JobStore, ident: str) -> None:
+    """Have the log report ignored URLs."""
+    _change(store, ident, [("unset", "suppress_ignore_reports", "")])
+
+
+def hide_ignores(store: JobStore, ident: str) -> None:
+    """Have the log not report ignored URLs."""
+    _change(store, ident, [("set", "suppress_ignore_reports", "true")])
+
+
+def pause(store: JobStore, ident: str) -> None:
+    """Have the crawl request nothing new until it is resumed."""
+    _change(store, ident, [("wish", "paused", "1")])
+
+
+def resume(store: JobStore, ident: str) -> bool:
+    """Resume a paused crawl; tell whether it was paused."""
+    return _change(store, ident, [("unwish", "paused", "")]) > 0
+
+
+def expire(store: JobStore, ident: str) -> None:
+    """Delete the record of an ended job, so that its URL can be submitted again; captures are kept."""
+    keys = store.keys
+    gone = [*keys.of_job(checked_ident(ident)), *keys.ours_of_job(ident), keys.claim(ident)]
+    done = store.scripts("expire", keys=gone)
+    if done == "absent":
+        raise lookup.no_such_job(ident)
+    if done == "alive":
+        raise lookup.WrongStateError(
+            f"Job {ident} has not ended: its record cannot be deleted. Abort it first."
+        )
+
+
+def where(store: JobStore, ident: str) -> Where:
+    """Return which pipeline crawls a job, or has crawled it."""
+    record = lookup.job(store, ident)
+    key = record.pipeline_id
+    directory = redis_values.hash_at(store, store.keys.claim(ident)).get("directory", "")[:300]
+    if not key.startswith(f"{store.keys.prefix}pipeline:"):
+        return Where("", "", "", directory)
+    fields = redis_values.hash_at(store, key)
+    return Where(key, fields.get("nickname", "")[:100], fields.get("hostname", "")[:300], directory)
+
+
+def _change(store: JobStore, ident: str, changes: Sequence[tuple[str, str, str]]) -> int:
+    """Make *changes* in one step; return how many of them changed something."""
+    keys = store.keys
+    if len(changes) > _PATTERNS_AT_ONCE:
+        raise UsageError(f"{len(changes)} changes at once are too many: at most {_PATTERNS_AT_ONCE}.")
+    age, changed = store.scripts(
+        "change",
+        keys=[keys.job(checked_ident(ident)), keys.ignores(ident), keys.desired(ident)],
+        args=[keys.job_channel(ident), *(text for change in changes for text in change)],
+    )
+    if age == _ABSENT:
+        raise lookup.no_such_job(ident)
+    if age == _ENDED:
+        raise _ended(lookup.job(store, ident))
+    if age == _ODD:
+        raise UsageError(
+            f"Key {keys.ignores(ident)} or {keys.desired(ident)} in Redis is of a wrong type. "
+            "Remove it by hand."
+        )
+    return int(changed)
+
+
+def _ended(record: JobRecord) -> lookup.WrongStateError:
+    return lookup.WrongStateError(
+        f"Job {record.ident} {record.state.phrase}: it can no longer be changed."
+    )

@@ -1,0 +1,46 @@
+"""One crawl over many machines: its partitions, who has them, and the links that travel between them.
+
+The hosts of a shared crawl are dealt to partitions, as many as it was made with. A worker takes one
+after the other, each with a lease and a fencing token, so a host is asked by one process only. Links to
+hosts of another partition go into an outbox on disk first, then through Redis into the inbox of that
+partition, and leave it when they are on disk there. The crawl has ended when no partition has anything
+left and no batch is under way.
+"""
+
+from typing import TYPE_CHECKING
+
+from amicrawl.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
+    from amicrawl.fleet.sharing.share import Share, ShareRecord, checked_name
+    from amicrawl.fleet.sharing.worker import Worker, child_command, written_once
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        SeedGiver="creation",
+        Share="share",
+        ShareRecord="share",
+        Worker="worker",
+        begin="creation",
+        checked_name="share",
+        child_command="worker",
+        keep_starts="creation",
+        seeds_given="creation",
+        starts_of="creation",
+        written_once="worker",
+    )
+
+__all__ = [
+    "SeedGiver",
+    "Share",
+    "ShareRecord",
+    "Worker",
+    "begin",
+    "checked_name",
+    "child_command",
+    "keep_starts",
+    "seeds_given",
+    "starts_of",
+    "written_once",
+]

@@ -1,0 +1,212 @@
+"""Beginning: a shared crawl is written down, with all that its workers have to know of it."""
+
+from __future__ import annotations
+
+import time
+import uuid
+import zlib
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import orjson
+
+from amicrawl.crawl import MOST_CHARACTERS, MOST_LINKS, Link, encoded_batch, encoded_link
+from amicrawl.errors import InputError, UsageError
+from amicrawl.fleet.jobs import ShareKeys
+from amicrawl.fleet.sharing.share import Share
+from amicrawl.frontier import Source, shard_of
+from amicrawl.jsontext import parsed
+from amicrawl.urls import Refused, octets
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from amicrawl.fleet.jobs import JobStore
+    from amicrawl.fleet.sharing.share import ShareRecord
+    from amicrawl.seed import Seed
+    from amicrawl.urls import UrlKey
+
+_HELD_BACK = 20_000
+"""Seeds in memory for full inboxes beyond which no more are read."""
+_AT_ONCE = 16
+_PAUSE = 0.2
+
+
+class SeedGiver:
+    """Gives seeds to the crawl *share*, for which *token* says that its seeds are still being given."""
+
+    def __init__(
+        self,
+        share: Share,
+        token: str,
+        *,
+        key_of: Callable[[str], UrlKey | Refused],
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._share = share
+        self._token = token
+        self._key_of = key_of
+        self._sleep = sleep
+        self._waiting: dict[int, list[str]] = {}
+        self._held = 0
+        self.given = 0
+        """Seeds that are in inboxes."""
+
+    def give(self, seeds: Iterable[Seed]) -> None:
+        """Send all of *seeds*. Raises UsageError where another process gives seeds to this crawl now."""
+        for seed in seeds:
+            number = self.partition_of(seed.url)
+            waiting = self._waiting.setdefault(number, [])
+            waiting.append(encoded_link(Link(seed, Source.SEED)))
+            self._held += 1
+            if len(waiting) % MOST_LINKS == 0 or self._held >= _HELD_BACK:
+                self._send(all_of_it=False)
+                while self._held >= _HELD_BACK:
+                    self._sleep(_PAUSE)
+                    self._send(all_of_it=True)
+        while self._held:
+            if not self._send(all_of_it=True):
+                self._sleep(_PAUSE)
+
+    def partition_of(self, url: str) -> int:
+        """Return the partition of *url*; one that cannot be fetched gets its row in any."""
+        key = self._key_of(url)
+        partitions = self._share.record.partitions
+        if isinstance(key, Refused):
+            return zlib.crc32(octets(url)) % partitions
+        return shard_of(key.host, partitions)
+
+    def _send(self, *, all_of_it: bool) -> bool:
+        """Send what makes whole batches, or *all_of_it*; tell whether an inbox took something."""
+        batches: list[tuple[int, str, int]] = []
+        for number, links in self._waiting.items():
+            count = _fitting(links)
+            if count and (all_of_it or len(links) >= MOST_LINKS):
+                batches.append((number, encoded_batch(links[:count]), count))
+        moved = False
+        for start in range(0, len(batches), _AT_ONCE):
+            some = batches[start : start + _AT_ONCE]
+            answers = self._share.send(-1, self._token, [(number, batch) for number, batch, _ in some])
+            if answers is None:
+                raise UsageError(
+                    f"Another process gives seeds to the shared crawl {self._share.record.name!r} now, "
+                    "or it was removed. See `amicrawl share status`."
+                )
+            for (number, _, count), answer in zip(some, answers, strict=True):
+                if answer == "taken":
+                    del self._waiting[number][:count]
+                    self._held -= count
+                    self.given += count
+                    moved = True
+        return moved
+
+
+def _fitting(links: list[str]) -> int:
+    """Return how many of the first *links* make one batch."""
+    size = 0
+    for count, link in enumerate(links[:MOST_LINKS]):
+        size += len(link)
+        if size > MOST_CHARACTERS and count:
+            return count
+    return min(len(links), MOST_LINKS)
+
+
+MOST_STARTS = 100_000
+"""Start URLs that may make the scope of a shared crawl: every worker holds them."""
+_PACKED = 5000
+_LARGEST = 64 << 20
+_LARGEST_IN_ALL = 256 << 20
+
+
+def begin(store: JobStore, record: ShareRecord, *, again: bool = False) -> tuple[Share, str]:
+    """Write *record* down; return the crawl, and the token with which seeds are given to it.
+
+    Where it is there already, raises UsageError, unless *again*: further seeds are given to it then, and
+    it must have the same options. A crawl that had ended is resumed.
+    """
+    keys = ShareKeys(store.keys, record.name)
+    token = uuid.uuid4().hex
+    created = datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    fields = {
+        **record.fields(),
+        "created": created,
+        "seeding": token,
+        "epoch": str(uuid.uuid4().int >> 80),
+    }
+    with store.answering():
+        flat = [text for pair in fields.items() for text in pair]
+        names = [keys.record, keys.all, *map(keys.claim, range(record.partitions))]
+        if store.scripts("share_begin", keys=names, args=[record.name, *flat]):
+            return Share(store, record), token
+    known = Share.open(store, record.name)
+    if not again:
+        raise UsageError(
+            f"There is a shared crawl {record.name!r} already. Give it more seeds with --add, choose "
+            "another name, or remove it with `amicrawl share remove`."
+        )
+    theirs = known.record
+    same = (theirs.partitions, theirs.is_list, theirs.depth, theirs.config) == (
+        record.partitions,
+        record.is_list,
+        record.depth,
+        record.config,
+    )
+    if not same:
+        raise UsageError(
+            f"The shared crawl {record.name!r} was made with other partitions ({theirs.partitions}), "
+            "another depth, another crawl file, or with --list or without: give the same."
+        )
+    with store.answering():
+        store.client.hset(keys.record, mapping={"seeding": token, "state": "open"})
+    return known, token
+
+
+def seeds_given(share: Share) -> None:
+    """Note that all seeds of *share* are in its inboxes."""
+    with share.store.answering():
+        share.store.client.hdel(share.keys.record, "seeding")
+
+
+def keep_starts(share: Share, urls: Iterable[str]) -> None:
+    """Keep the start *urls*, which make the scope of *share*, for its workers."""
+    with share.store.answering():
+        for some in _by(_PACKED, urls):
+            text = orjson.dumps(some)
+            share.store.client.rpush(
+                share.keys.starts, zlib.compress(text).decode("utf-8", "surrogateescape")
+            )
+
+
+def starts_of(share: Share) -> list[str]:
+    """Return the start URLs that make the scope; raises InputError where what is there is none."""
+    with share.store.answering():
+        most = MOST_STARTS // _PACKED + 1000
+        args: list[str | int | float] = ["list", most, _LARGEST, 2 * _LARGEST]
+        _, count, packed = share.store.scripts("read", keys=[share.keys.starts], args=args)
+    if len(packed) < min(count, most):
+        raise InputError(f"{share.keys.starts} in Redis has more bytes than start URLs can have.")
+    found: list[str] = []
+    left = _LARGEST_IN_ALL
+    for text in packed:
+        try:
+            inflate = zlib.decompressobj()
+            content = inflate.decompress(text.encode("utf-8", "surrogateescape"), left + 1)
+            said = parsed(content, most=2 * _PACKED) if len(content) <= left else None
+        except (zlib.error, ValueError) as error:
+            raise InputError(f"{share.keys.starts} in Redis holds no start URLs: {error}.") from error
+        if not isinstance(said, list) or not all(isinstance(url, str) for url in said):
+            raise InputError(f"{share.keys.starts} in Redis holds no start URLs.")
+        found += said
+        left -= len(content)
+    return found
+
+
+def _by(count: int, urls: Iterable[str]) -> Iterator[list[str]]:
+    some: list[str] = []
+    for url in urls:
+        some.append(url)
+        if len(some) == count:
+            yield some
+            some = []
+    if some:
+        yield some

@@ -1,0 +1,396 @@
+"""A shared crawl in Redis: its record, and every step that workers take there, each in one script.
+
+A partition has one of these states, and only the scripts change it:
+
+    ready  --take-->  held  --release-->  parked   nothing left: frontier, outbox and inbox are empty
+      ^                 |                 ready    given up for another worker, or broken off
+      |                 |                 failed   its crawl crashed too often
+      |                 |                 limit    it came to a limit of the crawl
+      |                 +--lease runs out-->  ready, or failed
+      +---a batch arrives----------------------  parked
+
+`held` has a second form, idle: as parked, but with the worker waiting for batches. A batch ends that
+too. The crawl has ended when every partition is parked or idle (or out: failed, at its limit), no inbox
+of those holds a batch and the seeds have all been given. That is looked at in the same script that
+says idle, so a batch under way is always seen: it is in an outbox, whose partition is not idle, or in
+an inbox.
+
+Times are those of Redis. A worker whose partition was taken over cannot send, receive or acknowledge.
+One whose lease merely ran out, in an outage of Redis for example, can, and `tick` regains it.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Self
+
+import redis
+from redis.exceptions import NoPermissionError
+
+from amicrawl.errors import AmicrawlError, InputError, UsageError
+from amicrawl.fleet.jobs import LEASE, ShareKeys, milliseconds, pairs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from amicrawl.fleet.jobs import JobStore
+
+ATTEMPTS = 5
+"""Crashes in a row after which a partition counts as failed."""
+_CLAIM_BOUNDS = (100, 65_536, 1 << 20)
+_RECORD_BOUNDS = (100, 4 << 20, 16 << 20)
+"""Fields of a hash, bytes of each and of all that are read; a record has a whole crawl file."""
+NEXT = ">"
+"""Stands for the batches of an inbox that were not handed out yet."""
+
+MOST_PARTITIONS = 1024
+INBOX = 256
+"""Batches that wait in one inbox at most, unless the crawl was made with another number."""
+
+_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
+_DEPTHS = frozenset({"inf", "shallow"})
+_FLAGS = ("is_list", "scoped")
+_TEXTS = ("depth", "config", "place", "state", "created")
+
+
+def checked_name(name: str) -> str:
+    """Return *name* if it can be that of a shared crawl. Raises UsageError."""
+    # It becomes part of keys and of paths.
+    if _NAME.fullmatch(name) is None:
+        raise UsageError(
+            f"{name!r} cannot be the name of a shared crawl: use 1 to 64 of a-z, 0-9, - and _, "
+            "with a letter or digit at both ends."
+        )
+    return name
+
+
+def directory_of(number: int) -> str:
+    """Return the name of the directory of partition *number*."""
+    return f"part-{number:03d}"
+
+
+@dataclass(frozen=True, slots=True)
+class ShareRecord:
+    """A shared crawl."""
+
+    name: str
+    partitions: int
+    inbox: int = INBOX
+    """Batches that one inbox holds at most."""
+    is_list: bool = False
+    """Whether the seeds are a list of pages whose links are not followed: the spider `seeds`."""
+    depth: str = "inf"
+    """How far links are followed: see the argument of that name of the spider `site`."""
+    config: str = ""
+    """The text of its crawl file; empty for none."""
+    scoped: bool = False
+    """Whether the crawl file says what is on site; if not, the start URLs do."""
+    place: str = ""
+    """Where partitions are shipped to between machines: a URL of a bucket; empty for nowhere."""
+    state: str = "open"
+    """`open` or `ended`."""
+    seeding: bool = False
+    """Whether its seeds are still being given."""
+    stop: bool = False
+    pause: bool = False
+    created: str = ""
+
+    @classmethod
+    def parse(cls, name: str, fields: Mapping[str, str]) -> Self:
+        """Read the hash of the crawl *name*; raises InputError for one that cannot be followed."""
+        partitions = _count(fields.get("partitions", ""), most=MOST_PARTITIONS)
+        inbox = _count(fields.get("inbox", ""), most=1_000_000)
+        depth = fields.get("depth", "inf")
+        if partitions is None or inbox is None or depth not in _DEPTHS:
+            raise InputError(
+                f"The record of the shared crawl {name!r} in Redis is invalid: partitions "
+                f"{fields.get('partitions')!r}, inbox {fields.get('inbox')!r}, depth {depth!r}. "
+                "Remove it with `amicrawl share remove` and create it again."
+            )
+        values: dict[str, Any] = {each: fields.get(each, "") for each in _TEXTS}
+        values |= {each: fields.get(each) == "1" for each in _FLAGS}
+        values |= {each: each in fields for each in ("seeding", "stop", "pause")}
+        return cls(name, partitions, inbox, **{**values, "depth": depth})
+
+    def fields(self) -> dict[str, str]:
+        """Return what the hash holds at the beginning."""
+        flags = {name: "1" if getattr(self, name) else "0" for name in _FLAGS}
+        texts = {name: getattr(self, name) for name in _TEXTS}
+        return {"partitions": str(self.partitions), "inbox": str(self.inbox), **flags, **texts}
+
+
+def _count(text: str, *, most: int) -> int | None:
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        return None
+    return int(text) if 1 <= int(text) <= most else None
+
+
+class DisturbedError(AmicrawlError):
+    """Redis holds something else under our keys than was written there."""
+
+
+class Ended(StrEnum):
+    """How the crawl of a partition ended, as its worker says."""
+
+    ENDED = "ended"
+    """In order."""
+    CRASHED = "crashed"
+    LIMIT = "limit"
+    BUSY = "busy"
+    """It never began: another process still writes there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A partition, held with a token."""
+
+    number: int
+    token: int
+    failures: int
+    """Crashes of it in a row so far."""
+    shipped: str
+    """The token under which it was shipped, if it has to be fetched from there; or else empty."""
+    lapsed: bool
+    """Whether the worker before died with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """No partition to take, for now or for good."""
+
+    why: str
+    """`ended`, `stopped`, `gone` (there is no such crawl) or `none`."""
+    held: int = 0
+    away: int = 0
+    """Partitions that only another machine can resume."""
+    failed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to a worker that reports how its partition is."""
+
+    lease: str
+    """`renewed`, `regained`, `lost`, or `gone` where Redis knows nothing of the crawl."""
+    ended: bool = False
+    stop: bool = False
+    pause: bool = False
+    batches: int = 0
+    """Batches in the inbox."""
+    give: bool = False
+    """Whether the partition is to be given up for another worker, or for another partition."""
+    epoch: str = ""
+    """Changes when every outbox has to be sent from its beginning."""
+    out: tuple[int, ...] = ()
+    """Partitions that take no batches."""
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether the partition is still this worker's."""
+        return self.lease in {"renewed", "regained"}
+
+
+class Share:
+    """The crawl *record*. Every method raises RedisUnavailable, RedisRefused or DisturbedError."""
+
+    def __init__(self, store: JobStore, record: ShareRecord) -> None:
+        self.store = store
+        self.record = record
+        self.keys = ShareKeys(store.keys, record.name)
+        self._everything = self.keys.everything(record.partitions)
+
+    @classmethod
+    def open(cls, store: JobStore, name: str) -> Share:
+        """Return the crawl *name*; raises InputError where there is none."""
+        keys = ShareKeys(store.keys, name)
+        with _understood(store):
+            kind, _, flat = store.scripts("read", keys=[keys.record], args=["hash", *_RECORD_BOUNDS])
+            if kind not in {"hash", "none"}:
+                raise redis.ResponseError(f"{keys.record} is a {kind}")
+            fields = pairs(flat)
+        if not fields:
+            raise InputError(f"There is no shared crawl {name!r} in Redis at {store.where}.")
+        return cls(store, ShareRecord.parse(name, fields))
+
+    def take(
+        self,
+        owner: str,
+        *,
+        ttl: timedelta = LEASE,
+        data: str,
+        place: str = "",
+        grace: timedelta = timedelta(0),
+    ) -> Taken | Nothing:
+        """Take a partition for *owner*, which has the data directory with the UUID *data*.
+
+        *place*: where this worker can fetch from what was shipped; empty for nowhere. *grace*: how long
+        a partition whose lease ran out is left to its owner, from the first time that this is seen.
+        """
+        grace_ms = int(grace.total_seconds() * 1000)
+        answer = self._run("share_take", owner, milliseconds(ttl), data, place, ATTEMPTS, grace_ms)
+        if answer[0] != "taken":
+            return Nothing(answer[0], *map(int, answer[1:]))
+        _, number, token, failures, shipped, lapsed = answer
+        return Taken(int(number), int(token), _number(failures), str(shipped), lapsed == "1")
+
+    def tick(
+        self,
+        number: int,
+        token: int,
+        *,
+        ttl: timedelta = LEASE,
+        idle: bool,
+        spare: bool = False,
+        turn: timedelta = timedelta(0),
+        facts: str = "{}",
+    ) -> Reply:
+        """Renew the lease of partition *number*, and report its state.
+
+        *idle*: nothing is left to do in it and its outbox is empty. *spare*: nothing was done for a
+        while, so a partition that waits may have its place. *turn*: how long it may be held while others
+        wait; 0 for any time.
+        """
+        answer = self._run(
+            "share_tick",
+            number,
+            token,
+            milliseconds(ttl),
+            int(idle),
+            int(spare),
+            int(turn.total_seconds() * 1000),
+            facts,
+        )
+        if len(answer) == 1:
+            return Reply(answer[0])
+        lease, ended, stop, pause, batches, give, epoch, out = answer
+        return Reply(
+            lease,
+            bool(ended),
+            bool(stop),
+            bool(pause),
+            batches,
+            bool(give),
+            str(epoch),
+            tuple(map(int, out)),
+        )
+
+    def send(
+        self, sender: int, token: int | str, batches: Sequence[tuple[int, str]]
+    ) -> list[str] | None:
+        """Put *batches* into inboxes; return for each `taken`, `full` or `out`, or None if taken over.
+
+        The *sender* -1 is the process that gives the seeds.
+        """
+        flat = [part for to, batch in batches for part in (to, batch)]
+        answer = self._run("share_send", sender, token, self.record.inbox, *flat)
+        return None if answer[0] == "lost" else answer[1:]
+
+    def receive(
+        self, number: int, token: int, *, most: int, after: str
+    ) -> list[tuple[str, dict[str, str]]] | None:
+        """Return batches of the inbox with their numbers, not acknowledged yet. None: it was taken over.
+
+        *after*: NEXT for those that were not handed out yet; or else those that were, and
+        that are not acknowledged, behind the batch of that name (`0` for all).
+        """
+        answer = self._script(
+            "share_receive",
+            [self.keys.claim(number), self.keys.links(number)],
+            [token, most, after],
+        )
+        if answer[0] == "lost":
+            return None
+        # A batch that was deleted since it was handed out comes back without fields.
+        return [(entry, pairs(fields or [])) for entry, fields in answer[1]]
+
+    def acknowledge(self, number: int, token: int, batches: Sequence[str]) -> bool:
+        """Take *batches* out of the inbox for good; False where the partition was taken over."""
+        answer = self._script(
+            "share_acknowledge", [self.keys.claim(number), self.keys.links(number)], [token, *batches]
+        )
+        return bool(answer[0] == "done")
+
+    def release(self, number: int, token: int, ended: Ended, *, place: str = "") -> str:
+        """Give partition *number* back; return its state: `parked`, `ready`, `failed`, or `lost`."""
+        keys = self.keys
+        answer = self._script(
+            "share_release",
+            [keys.record, keys.claim(number), keys.lease(number), keys.links(number)],
+            [token, ended, place, ATTEMPTS],
+        )
+        return str(answer)
+
+    def retry(self, *, resend: bool = False) -> int:
+        """Make what failed ready again, and take `stop` back; return how many partitions that were.
+
+        With *resend*, every outbox is sent once more even if none was.
+        """
+        again = int(self._run("share_retry", int(resend)))
+        if again < 0:
+            raise InputError(f"There is no shared crawl {self.record.name!r} any more.")
+        return again
+
+    def set_flag(self, name: str, *, on: bool) -> None:
+        """Have the crawl stopped (`stop`) or paused (`pause`), or take that back."""
+        with _understood(self.store):
+            if on and self.store.client.exists(self.keys.record):
+                self.store.client.hset(self.keys.record, name, "1")
+            elif not on:
+                self.store.client.hdel(self.keys.record, name)
+
+    def standings(self) -> list[dict[str, str]]:
+        """Return what is known of each partition: its claim, `lease` (ms left) and `batches`."""
+        numbers, script = range(self.record.partitions), self.store.scripts.script("read")
+        with _understood(self.store), self.store.client.pipeline(transaction=False) as pipe:
+            for number in numbers:
+                script(keys=[self.keys.claim(number)], args=["hash", *_CLAIM_BOUNDS], client=pipe)
+                pipe.pttl(self.keys.lease(number))
+                pipe.xlen(self.keys.links(number))
+            answers = pipe.execute(raise_on_error=False)
+        found = []
+        for number in numbers:
+            claim, lease, batches = answers[3 * number : 3 * number + 3]
+            is_claim = isinstance(claim, list) and claim[0] in {"hash", "none"}
+            known = pairs(claim[2]) if is_claim else {"state": "disturbed"}
+            known["lease"] = str(lease) if isinstance(lease, int) and lease > 0 else ""
+            known["batches"] = str(batches) if isinstance(batches, int) else ""
+            found.append(known)
+        return found
+
+    def remove(self) -> None:
+        """Forget the crawl, with all that Redis holds of it."""
+        with _understood(self.store):
+            keys = self._everything
+            self.store.client.delete(*keys[:2], *keys[3:], self.keys.starts)
+            self.store.client.srem(self.keys.all, self.record.name)
+
+    def _run(self, script: str, *args: str | int) -> Any:
+        """Run a *script* over all partitions."""
+        return self._script(script, self._everything, [self.record.partitions, *args])
+
+    def _script(self, script: str, keys: Sequence[str], args: Sequence[str | int]) -> Any:
+        with _understood(self.store):
+            return self.store.scripts(script, keys=keys, args=args)
+
+
+@contextmanager
+def _understood(store: JobStore) -> Iterator[None]:
+    """Turn an answer that says our keys hold something else into a sentence."""
+    with store.answering():
+        try:
+            yield
+        except redis.ResponseError as error:
+            if isinstance(error, NoPermissionError):
+                raise
+            raise DisturbedError(
+                f"Redis at {store.where} cannot do what a shared crawl needs: {error}. If its keys were "
+                "changed by hand, remove the crawl with `amicrawl share remove` and create it again."
+            ) from error
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0

@@ -1,1 +1,0 @@
-"""Lines of an index: made of records, sorted, and read from files."""

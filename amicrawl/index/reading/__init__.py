@@ -1,1 +1,0 @@
-"""Archive files read, record by record, whatever state they are in."""

@@ -1,0 +1,381 @@
+"""A file's bytes with its compression taken off, and where in the file each of them came from.
+
+What comes out is a stream of pieces. Each says at which byte of the file its unit begins (a gzip member,
+a frame of zstd; in a file that is not packed, the piece) and, with its last piece, where it ends.
+Where a unit is damaged, a piece without bytes carries the reason, and the stream continues with the
+next unit that begins like an archive record: what is between is lost, and reported.
+
+A `Container` looks up, at a record's offset, the facts of its gzip member and the digest of its stored
+bytes. Memory is bounded, whatever a unit inflates to. Reads only.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+
+import zstandard
+from isal import isal_zlib
+
+from amicrawl.errors import InputError
+from amicrawl.reading.framing import next_warc
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Iterator
+    from pathlib import Path
+    from types import TracebackType
+    from typing import BinaryIO
+
+    from amicrawl.reading.records import Record
+
+
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_PARQUET = b"PAR1"
+"""How Parquet begins, whose pages may be zstd frames."""
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_IS_LZ4 = "the file is compressed with LZ4, which is not supported; decompress it with lz4 -d"
+PIECE = 1 << 20
+"""Bytes that a piece has at most."""
+_READ = 128 << 10
+"""Bytes of a packed file that are read at a time; larger blocks go back to the system each time."""
+
+_GZIP_BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
+_ZSTD_BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
+_RECORD_BEGIN = re.compile(rb"\s*(?:WARC/[0-9]|[A-Za-z][A-Za-z0-9+.-]*:\S* )")
+_ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+_DICTIONARY_FRAME = b"\x5d\x2a\x4d\x18"
+_LONGEST_DICTIONARY = 64 << 20
+_WINDOW = 31
+_ZSTD_WINDOW = 1 << 27
+_GZIP_FEED = 16 * 1024
+_ZSTD_FEED = 1024  # may stand for 32 MiB
+_PROBE = 64
+_INFLATION_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # by its stub, an instance
+_ERRORS = (_INFLATION_ERROR, zstandard.ZstdError, EOFError, OSError, ValueError)
+
+
+class Piece(NamedTuple):
+    """Some bytes in a row."""
+
+    offset: int
+    """Where in the file the unit begins that they are of."""
+    data: bytes
+    end: int
+    """Where the unit ends, with its last piece; -1 with any other."""
+    fault: str
+    """Why the rest of the unit cannot be had; empty where it can. The offset then is the unit's."""
+
+
+class _Decoder(Protocol):
+    """What inflates one unit."""
+
+    eof: bool
+    unused_data: bytes
+
+    def decompress(self, data: bytes | memoryview) -> bytes:
+        """Return what *data* stands for."""
+
+
+def unpacked(stream: BinaryIO) -> tuple[bool, Iterator[Piece]]:
+    """Return whether *stream*, from its beginning on, is packed, and return its pieces.
+
+    Between two pieces the stream may be used, if its position is put back.
+    """
+    begin = stream.read(PIECE)
+    if begin.startswith(_LZ4_MAGIC):
+        return True, iter([Piece(0, b"", -1, _IS_LZ4)])
+    packing = _packing_of(begin)
+    if packing is None:
+        return False, _plain(stream, begin)
+    return True, _Units(stream, begin, packing).pieces()
+
+
+def _packing_of(begin: bytes) -> _Gzip | _Zstd | None:
+    if begin.startswith(GZIP_MAGIC):
+        return _Gzip()
+    if begin.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(begin):
+        return _Zstd()
+    if _RECORD_BEGIN.match(begin) or next_warc(begin) >= 0:
+        return None
+    if begin.startswith(_PARQUET):
+        return None
+    # It begins with nothing known. If just that is damaged, what follows shows how it is packed.
+    return next((packing for packing in (_Gzip(), _Zstd()) if packing.begin.search(begin)), None)
+
+
+def _plain(stream: BinaryIO, begin: bytes) -> Iterator[Piece]:
+    offset, data = 0, begin
+    while data:
+        yield Piece(offset, data, -1, "")
+        offset += len(data)
+        data = stream.read(PIECE)
+
+
+class _Gzip:
+    """Gzip, one member a unit."""
+
+    name = "gzip member"
+    begin = _GZIP_BEGIN
+    feed = _GZIP_FEED
+
+    def decoder(self) -> _Decoder:
+        return isal_zlib.decompressobj(_WINDOW)
+
+
+class _Zstd:
+    """Zstandard, one frame a unit; a `.warc.zst` may have its dictionary in a frame before them."""
+
+    name = "zstd frame"
+    begin = _ZSTD_BEGIN
+    feed = _ZSTD_FEED
+
+    def __init__(self) -> None:
+        self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+
+    def decoder(self) -> _Decoder:
+        return self._decompressor.decompressobj()  # type: ignore[return-value]
+
+    def take_dictionary(self, frame: bytes) -> None:
+        if frame.startswith(ZSTD_MAGIC):
+            # In a stream: `decompress` heeds no limit where the frame says how long its content is.
+            opener = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
+            frame = opener.stream_reader(frame).read(_LONGEST_DICTIONARY + 1)
+            if len(frame) > _LONGEST_DICTIONARY:
+                raise ValueError(f"it unpacks to more than {_LONGEST_DICTIONARY >> 20} MiB")
+        self._decompressor = zstandard.ZstdDecompressor(
+            dict_data=zstandard.ZstdCompressionDict(frame), max_window_size=_ZSTD_WINDOW
+        )
+
+
+class _Units:
+    """The units of a packed file, one after the other."""
+
+    def __init__(self, stream: BinaryIO, begin: bytes, packing: _Gzip | _Zstd) -> None:
+        self._stream = stream
+        self._packing = packing
+        self._buffer = begin
+        self._view = memoryview(begin)
+        self._at = 0
+        self._base = 0
+        """Offset in the file of the buffer's first byte."""
+
+    def pieces(self) -> Iterator[Piece]:
+        begins, feed, decoder_of = self._packing.begin.match, self._packing.feed, self._packing.decoder
+        while len(self._buffer) - self._at >= feed or self._fill(4):
+            at = self._at
+            offset = self._base + at
+            if begins(self._buffer, at):
+                decoder = decoder_of()
+                fault = ""
+                if len(self._buffer) - at >= feed:
+                    # Nearly all units come at once; those do without any call that can be saved.
+                    try:
+                        data = decoder.decompress(self._view[at : at + feed])
+                    except _ERRORS as error:
+                        data, fault = b"", self._damaged(error)
+                    else:
+                        self._at = at + feed - len(decoder.unused_data)
+                else:
+                    data, fault = self._some(decoder)
+                if decoder.eof and not fault and len(data) <= PIECE:
+                    yield Piece(offset, data, self._base + self._at, "")
+                    continue
+                fault = fault or (yield from self._unit(offset, decoder, data))
+            elif isinstance(self._packing, _Zstd) and _ZSTD_SKIPPABLE.match(self._buffer, self._at):
+                fault = self._skip(self._packing)
+            else:
+                fault = f"no {self._packing.name} begins here"
+            if fault:
+                yield Piece(offset, b"", -1, fault)
+                self._seek_next(offset + 1)
+        if self._at < len(self._buffer):
+            yield Piece(self._base + self._at, b"", -1, f"no {self._packing.name} begins here")
+
+    def _unit(self, offset: int, decoder: _Decoder, data: bytes) -> Generator[Piece, None, str]:
+        """Yield the unit at *offset*, which begins with *data*; return why it is not whole."""
+        while True:
+            last = max(len(data) - PIECE, 0)
+            for start in range(0, len(data) or decoder.eof, PIECE):
+                end = self._base + self._at if decoder.eof and start >= last else -1
+                yield Piece(offset, data[start : start + PIECE], end, "")
+            if decoder.eof:
+                return ""
+            data, fault = self._some(decoder)
+            if fault:
+                return fault
+
+    def _some(self, decoder: _Decoder) -> tuple[bytes, str]:
+        """Inflate the next bytes; return what they stand for, or why they stand for nothing."""
+        feed = self._packing.feed
+        if (
+            len(self._buffer) - self._at < feed
+            and not self._fill(feed)
+            and self._at >= len(self._buffer)
+        ):
+            return b"", f"the file ends inside a {self._packing.name}"
+        block = self._view[self._at : self._at + feed]
+        try:
+            data = decoder.decompress(block)
+        except _ERRORS as error:
+            return b"", self._damaged(error)
+        self._at += len(block) - len(decoder.unused_data)
+        return data, ""
+
+    def _damaged(self, error: Exception) -> str:
+        return f"a {self._packing.name} is damaged ({error})"
+
+    def _skip(self, packing: _Zstd) -> str:
+        """Pass over a skippable zstd frame, and take it where it is the dictionary."""
+        if not self._fill(8):
+            return "the file ends inside a zstd frame"
+        begin = self._buffer[self._at : self._at + 4]
+        length = int.from_bytes(self._view[self._at + 4 : self._at + 8], "little")
+        offset = self._base + self._at
+        if begin == _DICTIONARY_FRAME and offset == 0:
+            if length > _LONGEST_DICTIONARY or not self._fill(8 + length):
+                return "the dictionary is longer than 64 MiB, or cut"
+            try:
+                packing.take_dictionary(bytes(self._view[self._at + 8 : self._at + 8 + length]))
+            except _ERRORS as error:
+                return f"the dictionary is damaged ({error})"
+        self._seek(offset + 8 + length)
+        return ""
+
+    def _seek_next(self, offset: int) -> None:
+        """Turn to the first unit from *offset* on that begins like a record of an archive."""
+        self._seek(offset)
+        while self._fill(_GZIP_FEED) or self._at < len(self._buffer):
+            match = self._packing.begin.search(self._buffer, self._at)
+            if match is None:
+                self._at = max(self._at, len(self._buffer) - 3)
+                if not self._fill(4):
+                    self._at = len(self._buffer)
+                continue
+            self._at = match.start()
+            self._fill(_GZIP_FEED)
+            if self._begins_a_record():
+                return
+            self._at += 1
+
+    def _begins_a_record(self) -> bool:
+        decoder = self._packing.decoder()
+        begin = b""
+        try:
+            for start in range(self._at, min(self._at + _GZIP_FEED, len(self._buffer)), _PROBE):
+                begin += decoder.decompress(self._view[start : start + _PROBE])
+                if len(begin) >= _PROBE or decoder.eof:
+                    break
+        except _ERRORS:
+            pass
+        return _RECORD_BEGIN.match(begin) is not None
+
+    def _seek(self, offset: int) -> None:
+        if self._base <= offset <= self._base + len(self._buffer):
+            self._at = offset - self._base
+            return
+        self._stream.seek(offset)
+        self._base, self._at, self._buffer = offset, 0, b""
+        self._view = memoryview(b"")
+
+    def _fill(self, count: int) -> bool:
+        """See to it that *count* bytes are at hand; False where the file has not so many."""
+        if len(self._buffer) - self._at >= count:
+            return True
+        self._buffer = self._buffer[self._at :] + self._stream.read(max(_READ, count))
+        self._view = memoryview(self._buffer)
+        self._base += self._at
+        self._at = 0
+        return len(self._buffer) >= count
+
+
+_FIXED_HEADER = 10
+_FOOTER = 8
+_LOOKED_AT = 1024
+_HAS_CRC, _HAS_EXTRA, _HAS_NAME, _HAS_COMMENT = 2, 4, 8, 16
+
+
+class Member(NamedTuple):
+    """A gzip member (RFC 1952)."""
+
+    length: int
+    header_length: int
+    crc: int
+    """CRC-32 that its trailer declares of what it inflates to."""
+    inflated_length: int
+    """Bytes that its trailer declares, modulo 2**32."""
+    name: str
+    """The file name in its header; empty if there is none."""
+
+
+class Container:
+    """A file of records, open to be looked at."""
+
+    def __init__(self, path: Path) -> None:
+        """Open *path*; InputError where that fails."""
+        try:
+            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            begin = os.pread(self._descriptor, len(ZSTD_MAGIC), 0)
+            self.is_compressed = begin.startswith((GZIP_MAGIC, ZSTD_MAGIC, _LZ4_MAGIC))
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
+            ) from error
+
+    def member(self, record: Record) -> Member | None:
+        """Return the gzip member that *record* begins in, or None where there is no member."""
+        if not record.seekable:
+            return None
+        head = os.pread(self._descriptor, _LOOKED_AT, record.offset)
+        if head[:2] != GZIP_MAGIC or record.length < _FIXED_HEADER + _FOOTER:
+            return None
+        header_length, name = _gzip_header(head)
+        footer = os.pread(self._descriptor, _FOOTER, record.offset + record.length - _FOOTER)
+        crc, size = int.from_bytes(footer[:4], "little"), int.from_bytes(footer[4:], "little")
+        return Member(record.length, header_length, crc, size, name)
+
+    def sha256(self, record: Record) -> str:
+        """Return the digest of the bytes that *record* is stored in, `sha256:` and hexadecimal digits.
+
+        Of packed files those of its member, else those of its header and block. Empty where it cannot
+        be sought, as what is stored is not its own then.
+        """
+        if not record.seekable:
+            return ""
+        digest = hashlib.sha256()
+        offset, left = record.offset, record.length
+        while left and (piece := os.pread(self._descriptor, min(left, PIECE), offset)):
+            digest.update(piece)
+            offset, left = offset + len(piece), left - len(piece)
+        return "" if left else f"sha256:{digest.hexdigest()}"
+
+    def close(self) -> None:
+        """Close it."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _gzip_header(head: bytes) -> tuple[int, str]:
+    """Return the length of the header that *head* begins with, and the file name in it."""
+    flags = head[3]
+    position = _FIXED_HEADER
+    name = ""
+    if flags & _HAS_EXTRA:
+        position += 2 + int.from_bytes(head[position : position + 2], "little")
+    for flag in (_HAS_NAME, _HAS_COMMENT):
+        if flags & flag and (end := head.find(b"\0", position)) >= 0:
+            if flag == _HAS_NAME:
+                name = head[position:end].decode("latin-1")
+            position = end + 1
+    return position + (2 if flags & _HAS_CRC else 0), name
