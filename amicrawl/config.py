@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 PREFIX = "AMICRAWL_"
 
-UNTOLD = frozenset({"webhooks", "webhook_secret"})
+SECRET_FIELDS = frozenset({"webhooks", "webhook_secret"})
 """Fields left out of a crawl's output: the address of a webhook is often its password."""
 
 WARC_PREFIX = r"^(?=.{1,100}$)([A-Za-z0-9]|\{(run|time|host)\})([A-Za-z0-9._-]|\{(run|time|host)\})*$"

@@ -155,7 +155,7 @@ def unchunk(blocks: Iterable[bytes]) -> Iterator[bytes]:
             return
 
 
-class _Part(Enum):
+class _ChunkPart(Enum):
     """The part of a chunked body (RFC 9112, section 7.1) that the next byte belongs to."""
 
     SIZE = "size line"
@@ -187,7 +187,7 @@ class ChunkReader:
         self._fed = 0
         self._trailers = 0
         self._max_trailers = max_trailers
-        self._part = _Part.SIZE
+        self._part = _ChunkPart.SIZE
         self._line = b""
         self._left = 0
         self.surplus = 0
@@ -198,12 +198,12 @@ class ChunkReader:
     @property
     def done(self) -> bool:
         """Whether the end of the trailer section has been read."""
-        return self._part is _Part.SURPLUS
+        return self._part is _ChunkPart.SURPLUS
 
     @property
     def broken(self) -> bool:
         """Whether something came where a chunk size belongs."""
-        return self._part is _Part.BROKEN
+        return self._part is _ChunkPart.BROKEN
 
     @property
     def absurd(self) -> bool:
@@ -219,7 +219,7 @@ class ChunkReader:
     @property
     def last_chunk_read(self) -> bool:
         """Whether all data is there, and no trailer line has been begun and not ended."""
-        return self.done or (self._part is _Part.TRAILERS and self._line[-1:] in (b"", b"\n"))
+        return self.done or (self._part is _ChunkPart.TRAILERS and self._line[-1:] in (b"", b"\n"))
 
     def feed(self, block: bytes) -> list[bytes]:
         """Return the pieces of chunk data in *block*."""
@@ -228,19 +228,19 @@ class ChunkReader:
         position = self._whole_chunks(block, pieces)
         self._count += len(pieces)
         while position < len(block):
-            if self._part is _Part.DATA:
+            if self._part is _ChunkPart.DATA:
                 end = min(position + self._left, len(block))
                 pieces.append(block[position:end])
                 self._left -= end - position
                 position = end
                 if not self._left:
-                    self._part = _Part.DATA_END
-            elif self._part is _Part.DATA_END:
+                    self._part = _ChunkPart.DATA_END
+            elif self._part is _ChunkPart.DATA_END:
                 position = self._behind_data(block, position)
-            elif self._part is _Part.SURPLUS:
+            elif self._part is _ChunkPart.SURPLUS:
                 self.surplus += len(block) - position
                 break
-            elif self._part is _Part.BROKEN:
+            elif self._part is _ChunkPart.BROKEN:
                 pieces.append(self._line + block[position:])
                 self._line = b""
                 break
@@ -257,7 +257,7 @@ class ChunkReader:
         What this leaves, `feed` reads part by part. It is here for bodies of a million tiny chunks.
         """
         position = 0
-        if self._part is not _Part.SIZE or self._line:
+        if self._part is not _ChunkPart.SIZE or self._line:
             return position
         while (match := _SIZE_LINE.match(block, position)) and (size := int(match[1], 16)):
             start = match.end()
@@ -276,12 +276,12 @@ class ChunkReader:
             return position + 1
         self.lax = self.lax or byte != b"\n" or not self._line
         self._line = b""
-        self._part = _Part.SIZE
+        self._part = _ChunkPart.SIZE
         return position + 1 if byte == b"\n" else position
 
     def _read_line(self, block: bytes, position: int) -> int:
         """Read a size line or trailers, or the piece of them that *block* has."""
-        if self._part is _Part.TRAILERS:
+        if self._part is _ChunkPart.TRAILERS:
             return self._read_trailers(block, position)
         newline = block.find(b"\n", position)
         end = len(block) if newline < 0 else newline + 1
@@ -290,7 +290,7 @@ class ChunkReader:
         if self._line.endswith(b"\n"):
             self._begin_chunk()
         elif len(self._line) >= _SIZE_LINE_LIMIT:
-            self._part = _Part.BROKEN
+            self._part = _ChunkPart.BROKEN
         return end
 
     def _read_trailers(self, block: bytes, position: int) -> int:
@@ -299,7 +299,7 @@ class ChunkReader:
         searched = before + block[position:]
         end = end_of_head(searched)
         if end is not None:
-            self._part = _Part.SURPLUS
+            self._part = _ChunkPart.SURPLUS
             self._line = b""
             end += position - len(before)
             self._trailers += end - position
@@ -312,13 +312,13 @@ class ChunkReader:
     def _begin_chunk(self) -> None:
         match = _CHUNK_SIZE.match(self._line[:-1])
         if match is None:
-            self._part = _Part.BROKEN
+            self._part = _ChunkPart.BROKEN
             return
         self.lax = self.lax or not self._line.endswith(b"\r\n")
         self._line = b""
         self._left = int(match[1], 16)
         self._count += 1
-        self._part = _Part.DATA if self._left else _Part.TRAILERS
+        self._part = _ChunkPart.DATA if self._left else _ChunkPart.TRAILERS
 
 
 _LONGEST_DATE = 64

@@ -61,7 +61,7 @@ class NotWholeError(InputError):
     """A Parquet file is cut off or damaged; of a file of ours, that is damage and no wrong input."""
 
 
-class _Page(NamedTuple):
+class _DataPage(NamedTuple):
     kind: int
     unpacked: int
     """Bytes."""
@@ -307,7 +307,7 @@ class ParquetTable:
                 found.coded += page.values if is_coded else 0
         return found
 
-    def _pages(self, group: int, leaf: int) -> Iterator[_Page]:
+    def _pages(self, group: int, leaf: int) -> Iterator[_DataPage]:
         """Yield the headers of the pages of a column chunk, which holds a value for each row.
 
         One that is repeated may hold any number.
@@ -336,7 +336,7 @@ class ParquetTable:
                 due -= page.values
             yield page
 
-    def _header(self, at: int, end: int) -> tuple[_Page, int]:
+    def _header(self, at: int, end: int) -> tuple[_DataPage, int]:
         """Return the header of the page at byte *at*, and where the next page begins."""
         size = _HEADER
         while True:
@@ -362,7 +362,7 @@ class ParquetTable:
         encoding: Any = said.get(4 if kind == _DATA_V2 else 2, 0)
         if not (isinstance(kind, int) and _is_size(values) and isinstance(encoding, int)):
             raise self._damaged(f"the page at byte {at:,} has no kind")
-        return _Page(kind, unpacked, values, encoding), following
+        return _DataPage(kind, unpacked, values, encoding), following
 
     def _count_text(self, batch: pa.RecordBatch) -> None:
         for column in batch.columns:

@@ -20,14 +20,14 @@ def compact_struct(octets: bytes) -> tuple[dict[int, object], int]:
     Integers, booleans and structs are kept; of anything else only that it was there, as None. Raises
     NotThriftError where it is not whole, or deeper than 16 structs.
     """
-    reader = _Reader(octets)
+    reader = _CompactReader(octets)
     try:
         return reader.struct(0), reader.at
     except IndexError as error:
         raise NotThriftError("it is cut") from error
 
 
-class _Reader:
+class _CompactReader:
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
         self.at = 0

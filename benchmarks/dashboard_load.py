@@ -4,7 +4,7 @@
                                           [--viewers N] [--json FILE]
     python -m benchmarks.dashboard_load --month [LINES] [--json FILE]
 
-Four kinds of processes: redis-server; a writer that has the `Link` of every job (as a crawl has one:
+Four kinds of processes: redis-server; a writer that has the `CrawlLink` of every job (as a crawl has:
 claim, lease, one flush a second, trimming); `amicrawl dashboard`; viewers, each of which follows some of
 the jobs and notes how old a line is when it arrives. Processor time is that of each process over
 the window, in per cent of one core; memory is the largest resident set that was seen in it.
@@ -38,7 +38,7 @@ import psutil
 from amicrawl.fleet.jobs import logs
 from amicrawl.fleet.jobs.connection import RedisSettings, connect
 from amicrawl.fleet.jobs.lease import Claims
-from amicrawl.fleet.jobs.link import Fed, Link, fetched_copy
+from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
 from amicrawl.fleet.jobs.submission import Submission, submit
 from benchmarks.crawlers import ROOT
 
@@ -122,7 +122,7 @@ def write(url: str, jobs: int, lines: int, ready: Any, stop: Any) -> None:
         ident, token = claimed(store, number)
         # A client of its own: in earnest each is a process of its own, too.
         own = connect(RedisSettings(url=url))
-        link = Link(own, fetched_copy(own, ident, token=token), ttl=_TTL, on_answer=lambda _: None)
+        link = CrawlLink(own, fetched_copy(own, ident, token=token), ttl=_TTL, on_answer=lambda _: None)
         link.start()
         links.append(link)
     ready.set()
@@ -296,7 +296,7 @@ def month(lines: int) -> dict[str, Any]:
     with redis_server() as (url, server):
         store = connect(RedisSettings(url=url))
         ident, token = claimed(store, 0)
-        link = Link(
+        link = CrawlLink(
             store,
             fetched_copy(store, ident, token=token),
             ttl=timedelta(days=1),

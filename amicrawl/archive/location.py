@@ -33,7 +33,7 @@ def is_uri(name: str) -> bool:
     return "://" in name
 
 
-class Facts(NamedTuple):
+class PathFacts(NamedTuple):
     """What is known of a file without reading it."""
 
     size: int
@@ -92,13 +92,13 @@ class Location:
         start, mark, parameters = self.name.partition("?") if is_uri(self.name) else (self.name, "", "")
         return Location(f"{start.rstrip('/')}{ending}{mark}{parameters}")
 
-    def facts(self) -> Facts | None:
+    def facts(self) -> PathFacts | None:
         """Return what is known of the file; None where there is none."""
         filesystem, path = self._found()
         info = filesystem.get_file_info(path)
-        return Facts(info.size, info.mtime_ns or 0) if info.is_file else None
+        return PathFacts(info.size, info.mtime_ns or 0) if info.is_file else None
 
-    def files(self) -> dict[str, Facts]:
+    def files(self) -> dict[str, PathFacts]:
         """Return the files below it, by their paths from here, in order; none where it is not there."""
         import pyarrow.fs as pafs  # noqa: PLC0415  # an index of paths does without
 
@@ -106,7 +106,7 @@ class Location:
         selector = pafs.FileSelector(path, recursive=True, allow_not_found=True)
         start = f"{path.rstrip('/')}/"
         return {
-            info.path.removeprefix(start): Facts(info.size, info.mtime_ns or 0)
+            info.path.removeprefix(start): PathFacts(info.size, info.mtime_ns or 0)
             for info in sorted(filesystem.get_file_info(selector), key=lambda info: str(info.path))
             if info.is_file
         }

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 
 from amicrawl.archive.lines import line_blocks
-from amicrawl.archive.workers import Done, Lost
+from amicrawl.archive.workers import JobDone, Lost
 from amicrawl.errors import DamagedFileError, InputError, OutputError, UsageError
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def session(master: str = "", *, shows_tasks: bool = True) -> Iterator[SparkSess
 
 def done_on_spark(
     spark: SparkSession, jobs: Sequence[Any], work: Callable[[Any], Any]
-) -> Generator[Done[Any, Any] | Lost[Any]]:
+) -> Generator[JobDone[Any, Any] | Lost[Any]]:
     """Have *work* do each of *jobs*; yield each result once it is there. InputError if Spark fails."""
     from pyspark.accumulators import AddingAccumulatorParam  # noqa: PLC0415  # an extra
 
@@ -113,7 +113,7 @@ def done_on_spark(
                 for number, (answer, error, reason) in ended.value[yielded:]:
                     yielded += 1
                     job = jobs[number]
-                    yield Lost(job, reason, None, error) if error else Done(job, answer)
+                    yield Lost(job, reason, None, error) if error else JobDone(job, answer)
             running.result()
         finally:
             if not running.done():

@@ -50,7 +50,7 @@ class JobProgress(NamedTuple, Generic[Job]):
     message: Any
 
 
-class Done(NamedTuple, Generic[Job, Answer]):
+class JobDone(NamedTuple, Generic[Job, Answer]):
     """A job that came to its end."""
 
     job: Job
@@ -85,7 +85,7 @@ def run_jobs(
     *,
     processes: int,
     patience: timedelta = PATIENCE,
-) -> Generator[JobProgress[Job] | Done[Job, Answer] | Lost[Job]]:
+) -> Generator[JobProgress[Job] | JobDone[Job, Answer] | Lost[Job]]:
     """Do *jobs* in up to *processes* processes and yield what comes of them, as it comes.
 
     *work* is a function of a module (it is imported in the processes); it receives a job and a function
@@ -153,7 +153,7 @@ class _Worker(Generic[Job]):
         """Return the seconds since its last report."""
         return time.monotonic() - self._heard
 
-    def hear(self) -> JobProgress[Job] | Done[Job, Any] | Lost[Job]:
+    def hear(self) -> JobProgress[Job] | JobDone[Job, Any] | Lost[Job]:
         """Take in one message, or its end."""
         task = self._task
         assert task is not None
@@ -168,7 +168,7 @@ class _Worker(Generic[Job]):
             return JobProgress(task.job, message)
         self._task = None
         if word == _Word.DONE:
-            return Done(task.job, message)
+            return JobDone(task.job, message)
         error, reason = message
         return Lost(task.job, reason, task.last, error)
 

@@ -21,7 +21,7 @@ import typer
 from typer.core import TyperGroup
 
 from amicrawl import __version__
-from amicrawl.cli.commands import COMMANDS, GROUPS, Listed, is_plain
+from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, is_plain
 from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import AmicrawlError, ExitCode
 
@@ -34,7 +34,7 @@ class _Commands(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in COMMANDS:
-            return Listed(cmd_name)
+            return ListedCommand(cmd_name)
         for nearest in difflib.get_close_matches(cmd_name, COMMANDS, n=1):
             ctx.fail(f"No such command '{cmd_name}'. Did you mean {nearest}?")
         return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.archive.lines import files_in, refuse_collection
-from amicrawl.archive.location import Facts, Location, is_uri, reachable
+from amicrawl.archive.location import Location, PathFacts, is_uri, reachable
 from amicrawl.disk import explained
 from amicrawl.errors import InputError, OutputError, UsageError
 
@@ -48,18 +48,18 @@ def archive_files(named: Sequence[Path]) -> list[Path]:
     return list(files)
 
 
-def placed_files(named: Sequence[str]) -> dict[Path, tuple[Location, Facts]]:
+def placed_files(named: Sequence[str]) -> dict[Path, tuple[Location, PathFacts]]:
     """Return the files in *named*, paths and URIs, with what is known of each, by `Location.as_path`.
 
     InputError as `archive_files`.
     """
-    found: dict[Path, tuple[Location, Facts]] = {}
+    found: dict[Path, tuple[Location, PathFacts]] = {}
     for name in named:
         if not is_uri(name):
             for path in archive_files([Path(name)]):
                 location = Location.of(path)
                 facts = location.facts()
-                found[location.as_path] = (location, facts or Facts(0, 0))
+                found[location.as_path] = (location, facts or PathFacts(0, 0))
             continue
         location = Location.of(name)
         with reachable(location):

@@ -33,7 +33,7 @@ from amicrawl.terminal import counted, harmless
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.archive.index import CdxRequest, IndexSource, Written
+    from amicrawl.archive.index import CdxRequest, IndexSource, WrittenCluster
 
 _LONGEST_SHOWN = 1 << 20
 
@@ -203,7 +203,7 @@ def zipnum(
         raise typer.Exit(ExitCode.DAMAGED)
 
 
-def _zipnum_here(paths: Sequence[str], out: str, **options: Any) -> Written:
+def _zipnum_here(paths: Sequence[str], out: str, **options: Any) -> WrittenCluster:
     make_directory(Path(out))
     lines = (
         line + b"\n"
@@ -214,7 +214,7 @@ def _zipnum_here(paths: Sequence[str], out: str, **options: Any) -> Written:
     return write_zipnum(external_sort(lines, scratch=Path(out)), Path(out), disk=Disk(), **options)
 
 
-def _zipnum_on_spark(paths: Sequence[str], out: str, *, master: str, **options: Any) -> Written:
+def _zipnum_on_spark(paths: Sequence[str], out: str, *, master: str, **options: Any) -> WrittenCluster:
     # Both need an extra.
     from amicrawl.archive.index import write_zipnum_on_spark  # noqa: PLC0415
     from amicrawl.archive.spark import session  # noqa: PLC0415

@@ -25,7 +25,7 @@ from amicrawl.terminal import counted, harmless
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from amicrawl.archive.index import Collected, Outcome
+    from amicrawl.archive.index import Collected, FileOutcome
 
 _ALL = "all"
 _NAMES = ", ".join([*PRODUCTS, *STEPS])
@@ -197,7 +197,7 @@ def _same_name_lines(names: Mapping[str, int]) -> Iterator[str]:
         yield f"  and {counted(len(names) - NAMES_SHOWN, 'more name')} of several files each"
 
 
-def _loss_lines(outcome: Outcome) -> Iterator[str]:
+def _loss_lines(outcome: FileOutcome) -> Iterator[str]:
     for loss in outcome.losses[:LOSSES_SHOWN]:
         yield f"damaged: {outcome.source}, byte {loss.offset}: {loss.reason}"
     if outcome.lost > LOSSES_SHOWN:

@@ -120,7 +120,7 @@ def is_plain() -> bool:
     return os.environ.get("TERM") == "dumb" or not (sys.stdout.isatty() and sys.stderr.isatty())
 
 
-class Listed(TyperCommand):
+class ListedCommand(TyperCommand):
     """A command as lists show it. It is loaded once it is called."""
 
     def __init__(self, name: str) -> None:

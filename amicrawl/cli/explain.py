@@ -46,7 +46,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RuleOutcome:
     """What one rule says."""
 
     rule: str
@@ -140,7 +140,7 @@ def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
     return found + (f"; due {row['next_due_at']}" if row["next_due_at"] else "")
 
 
-def _lines(answers: Iterable[Answer], known: Iterable[str]) -> Iterator[str]:
+def _lines(answers: Iterable[RuleOutcome], known: Iterable[str]) -> Iterator[str]:
     for answer in answers:
         mark = "no " if answer.keeps_out else "ok "
         yield f"  {mark} {answer.rule:<10} {harmless(answer.says)}"
@@ -191,14 +191,16 @@ def _rules_of_file(path: Path) -> Rules:
     return Rules(config, tuple(seed.url for seed in starts), depth)
 
 
-def _answers(rules: Rules, url: str, *, kind: Kind, hops: int, parent: str | None) -> Iterator[Answer]:
+def _answers(
+    rules: Rules, url: str, *, kind: Kind, hops: int, parent: str | None
+) -> Iterator[RuleOutcome]:
     found = fetchable(url)
     if isinstance(found, Refused):
-        yield Answer("fetchable", keeps_out=True, says=str(found.reason))
+        yield RuleOutcome("fetchable", keeps_out=True, says=str(found.reason))
         return
     selection = make_selection(rules.config, rules.starts, depth=rules.depth)
     if url in rules.starts:
-        yield Answer("scope", keeps_out=False, says="a start URL, which no rule keeps out")
+        yield RuleOutcome("scope", keeps_out=False, says="a start URL, which no rule keeps out")
     else:
         yield from _of_selection(selection, url, kind=kind, hops=hops, parent=parent)
     yield _of_traps(url)
@@ -207,22 +209,22 @@ def _answers(rules: Rules, url: str, *, kind: Kind, hops: int, parent: str | Non
 
 def _of_selection(
     selection: Selection, url: str, *, kind: Kind, hops: int, parent: str | None
-) -> Iterator[Answer]:
+) -> Iterator[RuleOutcome]:
     if kind is Kind.REQUISITE and not selection.requisites:
-        yield Answer("requisites", keeps_out=True, says="requisites are not fetched")
+        yield RuleOutcome("requisites", keeps_out=True, says="requisites are not fetched")
     on_site = parent is None or selection.is_on_site(parent, hops=1)
     within = selection.scope.decide(url, kind=kind, hops=hops, parent_in_scope=on_site)
-    yield Answer("scope", keeps_out=not within.in_scope, says=within.rule)
+    yield RuleOutcome("scope", keeps_out=not within.in_scope, says=within.rule)
     ignored = selection.ignores.match(url)
     says = f"none of {len(selection.ignores)} patterns"
     if ignored is not None:
         says = f"{ignored.source or 'pattern'}: {ignored.expression}"
-    yield Answer("ignores", keeps_out=ignored is not None, says=says)
+    yield RuleOutcome("ignores", keeps_out=ignored is not None, says=says)
     wrong = selection.wrong_shape(url)
-    yield Answer("shape", keeps_out=wrong is not None, says=wrong or "regular")
+    yield RuleOutcome("shape", keeps_out=wrong is not None, says=wrong or "regular")
 
 
-def _of_traps(url: str) -> Answer:
+def _of_traps(url: str) -> RuleOutcome:
     form = canonical_form(url)
     text = form.url if isinstance(form, Canonical) else url
     trap = classify(text, int(time.time() // 3600))
@@ -230,33 +232,35 @@ def _of_traps(url: str) -> Answer:
     if trap is not Trap.NONE:
         kind = str(trap.name).lower()
         says = f"it is like a {kind} trap; that counts once its host has shown 16 of them"
-    return Answer("traps", keeps_out=False, says=says)
+    return RuleOutcome("traps", keeps_out=False, says=says)
 
 
-def _of_robots(rules: Rules, url: str) -> Answer:
+def _of_robots(rules: Rules, url: str) -> RuleOutcome:
     """Return what the robots.txt that the crawl has kept says; without one, nothing."""
     origin = robots_url(url)
     if _policy_for(rules.config, url) is Robots.IGNORE:
-        return Answer("robots", keeps_out=False, says="ignored: AMICRAWL_ROBOTS, or a host override")
+        return RuleOutcome(
+            "robots", keeps_out=False, says="ignored: AMICRAWL_ROBOTS, or a host override"
+        )
     if rules.directory is None or isinstance(origin, Refused):
-        return Answer("robots", keeps_out=False, says="not asked here")
+        return RuleOutcome("robots", keeps_out=False, says="not asked here")
     try:
         known = parsed_file(rules.directory / _ROBOTS)
         agent, rows = str(known["agent"]), list(known["origins"])
     except (OSError, ValueError, KeyError, TypeError):
-        return Answer("robots", keeps_out=False, says="nothing is known")
+        return RuleOutcome("robots", keeps_out=False, says="nothing is known")
     cache = RobotsCache.from_rows(rows, agent=agent, written_for=agent, now=time.time())
     verdict = cache.find(origin, now=time.time())
     if verdict is None:
         says = "nothing is known: there was no response, or it has expired"
-        return Answer("robots", keeps_out=False, says=says)
+        return RuleOutcome("robots", keeps_out=False, says=says)
     allowed = verdict.allows(url)
     says = verdict.reason
     if allowed and verdict.rules is not None:
         says = f"{origin} allows it"
     elif allowed:
         says = f"there is no {origin}, so nothing is forbidden"
-    return Answer("robots", keeps_out=allowed is False, says=says)
+    return RuleOutcome("robots", keeps_out=allowed is False, says=says)
 
 
 def _policy_for(config: CrawlConfig, url: str) -> Robots:

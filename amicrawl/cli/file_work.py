@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
     from pathlib import Path
 
-    from amicrawl.archive.index import Collected, Outcome, State
+    from amicrawl.archive.index import Collected, FileOutcome, RunState
     from amicrawl.archive.index.collection.collecting import Event, Job
-    from amicrawl.archive.location import Facts
+    from amicrawl.archive.location import PathFacts
 
 
 CompatOption = Annotated[
@@ -54,7 +54,7 @@ class Screen:
         self._names_products = names_products and not quiet
         self.end = self._bar.clear
 
-    def show(self, state: State) -> None:
+    def show(self, state: RunState) -> None:
         """Show *state*, a few times a second."""
         rate = state.read / state.seconds if state.seconds else 0
         left = f", {(state.total - state.read) / rate:,.0f} s left" if rate else ""
@@ -66,7 +66,7 @@ class Screen:
             f"{counted(state.records, 'record')}, {human_size(int(rate))}/s{left}",
         )
 
-    def came(self, job: Job, came: Outcome | Failed) -> None:
+    def came(self, job: Job, came: FileOutcome | Failed) -> None:
         """Print the outcome of a file: its product, and what is lost of it."""
         self.end()
         if isinstance(came, Failed):
@@ -134,7 +134,7 @@ def do_files(
 def do_placed_files(
     jobs: Sequence[FileJob],
     screen: Screen,
-    places: Mapping[Path, tuple[Location, Facts]],
+    places: Mapping[Path, tuple[Location, PathFacts]],
     out: str,
     *,
     processes: int,

@@ -27,7 +27,7 @@ from amicrawl.terminal import counted, harmless
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.archive.table import Answer, QueryTable
+    from amicrawl.archive.table import QueryResult, QueryTable
 
 _MISSES_SHOWN = 20
 
@@ -165,7 +165,7 @@ def _text_of(sql: str | None) -> str:
     return sys.stdin.read() if sql == "-" else sql or ""
 
 
-def _export(answer: Answer, archives: Path, out: Path, *, per_file: int) -> None:
+def _export(answer: QueryResult, archives: Path, out: Path, *, per_file: int) -> None:
     exported = export_records(
         answer, archives, out, disk=Disk(), options=ExportOptions(records_per_file=per_file)
     )

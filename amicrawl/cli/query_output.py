@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from amicrawl.archive.table import Answer
+    from amicrawl.archive.table import QueryResult
 
 FORMATS = ("table", "csv", "json", "jsonl", "parquet")
 """What an answer can be written as; files are known by the endings of all but the first."""
@@ -37,11 +37,11 @@ _GROUP_ROWS = 100_000
 _BLOCK = 65_536
 
 
-class _Sink(Protocol):
+class _QuerySink(Protocol):
     def write(self, block: bytes, /) -> object: ...
 
 
-def write_answer(answer: Answer, format_name: str, out: Path | None) -> None:
+def write_answer(answer: QueryResult, format_name: str, out: Path | None) -> None:
     """Write *answer* to the file *out*, which has its name once it is whole, or to standard output."""
     if out is None:
         sys.stdout.flush()
@@ -56,7 +56,7 @@ def write_answer(answer: Answer, format_name: str, out: Path | None) -> None:
         file.close()
 
 
-def _write(answer: Answer, format_name: str, sink: _Sink, *, terminal: bool) -> None:
+def _write(answer: QueryResult, format_name: str, sink: _QuerySink, *, terminal: bool) -> None:
     if format_name == "parquet":
         _write_parquet(answer, sink)
         return
@@ -79,7 +79,7 @@ def _encoded(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
 
 
-def _text_lines(answer: Answer) -> Iterator[str]:
+def _text_lines(answer: QueryResult) -> Iterator[str]:
     rows = ([_shown(value) for value in row] for row in _rows(answer))
     first = list(islice(rows, _SAMPLE_ROWS))
     names = [harmless(name) for name in answer.schema.names]
@@ -96,7 +96,7 @@ def _text_lines(answer: Answer) -> Iterator[str]:
     yield f"({count:,} {'row' if count == 1 else 'rows'})"
 
 
-def _csv_lines(answer: Answer) -> Iterator[str]:
+def _csv_lines(answer: QueryResult) -> Iterator[str]:
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
     lines.writerow(answer.schema.names)
@@ -109,7 +109,7 @@ def _csv_lines(answer: Answer) -> Iterator[str]:
         yield text.getvalue()[:-1]
 
 
-def _json_lines(answer: Answer) -> Iterator[str]:
+def _json_lines(answer: QueryResult) -> Iterator[str]:
     names = answer.schema.names
     # The comma belongs to the line before, so each line is held back until there is another.
     line = None
@@ -123,13 +123,13 @@ def _json_lines(answer: Answer) -> Iterator[str]:
     yield "]"
 
 
-def _object_lines(answer: Answer) -> Iterator[str]:
+def _object_lines(answer: QueryResult) -> Iterator[str]:
     names = answer.schema.names
     for row in _rows(answer):
         yield _json(dict(zip(names, row, strict=True)))
 
 
-_LINES: dict[str, Callable[[Answer], Iterator[str]]] = {
+_LINES: dict[str, Callable[[QueryResult], Iterator[str]]] = {
     "table": _text_lines,
     "csv": _csv_lines,
     "json": _json_lines,
@@ -137,7 +137,7 @@ _LINES: dict[str, Callable[[Answer], Iterator[str]]] = {
 }
 
 
-def _write_parquet(answer: Answer, sink: _Sink) -> None:
+def _write_parquet(answer: QueryResult, sink: _QuerySink) -> None:
     target: Any = _Writable(sink)
     writer = pq.ParquetWriter(target, answer.schema, compression="zstd")
     try:
@@ -153,7 +153,7 @@ class _Writable:
 
     closed = False
 
-    def __init__(self, sink: _Sink) -> None:
+    def __init__(self, sink: _QuerySink) -> None:
         self._sink = sink
         self._size = 0
 
@@ -183,7 +183,7 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
         yield group
 
 
-def _rows(answer: Answer) -> Iterator[tuple[Any, ...]]:
+def _rows(answer: QueryResult) -> Iterator[tuple[Any, ...]]:
     """Yield the rows; two columns may have one name, so not as dicts."""
     for batch in answer.batches:
         yield from zip(*map(_values, batch.columns), strict=True)

@@ -28,7 +28,7 @@ from amicrawl.fleet.sharing import (
     SeedGiver,
     Share,
     ShareRecord,
-    Worker,
+    ShareWorker,
     begin,
     checked_name,
     child_command,
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from amicrawl.fleet.jobs import JobStore
-    from amicrawl.seed import Fault, Seed
+    from amicrawl.seed import Seed, SeedFault
 
 
 _FAULTS_SHOWN = 20
@@ -169,7 +169,7 @@ class _Faults:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self, fault: Fault) -> None:
+    def __call__(self, fault: SeedFault) -> None:
         self.count += 1
         if self.count <= _FAULTS_SHOWN:
             typer.echo(f"{fault.source}, line {fault.line}: {fault.reason}", err=True)
@@ -258,7 +258,7 @@ def work(
     store = connect(way)
     share, disk = Share.open(store, name), Disk()
     further = [*_arguments_of(share, data / name, disk=disk), *given]
-    worker = Worker(
+    worker = ShareWorker(
         share,
         data,
         command=lambda number, directory: child_command(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from collections import Counter
     from collections.abc import Mapping, Sequence
 
-    from amicrawl.archive.report import Counts, Overlap, Reading, YearsRead
+    from amicrawl.archive.report import Counts, Overlap, ReadingProgress, YearsRead
 
 
 class Tool(StrEnum):
@@ -185,7 +185,7 @@ def _print_summary(paths: Sequence[str], options: SummaryOptions, where: EngineO
         reading.damage += other.damage
         shared = overlap_of(reading.counts, other.counts)
     hosts = options.hosts or len(reading.counts.by_host)
-    shown = _Shown(reading.counts, shared, hosts, options.samples, options.replay)
+    shown = _ShownParts(reading.counts, shared, hosts, options.samples, options.replay)
     if html is not None:
         _write(html, shown.page(f"Summary of {', '.join(Path(path).name or path for path in paths)}"))
     if options.as_json:
@@ -205,7 +205,7 @@ def _counted(
     *,
     rules: str,
     master: str | None,
-) -> tuple[Reading, Reading | None]:
+) -> tuple[ReadingProgress, ReadingProgress | None]:
     """Count *paths*, and those of --overlap if there are any; over Spark if there is a *master*."""
     others, kind = options.overlap or (), options.source
     if master is not None:
@@ -225,7 +225,7 @@ def _counted(
     return read(paths), read(others) if others else None
 
 
-class _Shown(NamedTuple):
+class _ShownParts(NamedTuple):
     """What is shown, and how much of it."""
 
     counts: Counts

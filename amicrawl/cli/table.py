@@ -15,7 +15,7 @@ from amicrawl.archive.table import (
     MONTH_PREFIX,
     REJECTS_SUFFIX,
     SCHEMAS,
-    Place,
+    CapturePlace,
     TableOptions,
     TableReport,
     beside,
@@ -68,7 +68,7 @@ class ColumnOptions:
 
     def table_options(self) -> TableOptions:
         """Return them as options of the table."""
-        place = Place(self.crawl or None, self.segment or None, self.subset or None)
+        place = CapturePlace(self.crawl or None, self.segment or None, self.subset or None)
         return TableOptions(schema=SCHEMAS[self.schema.value], place=place, flat=self.flat)
 
 

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     )
     from amicrawl.crawl.decision import REDIRECTS, final_url
     from amicrawl.crawl.feeding import offer_seed, on_a_thread
-    from amicrawl.crawl.in_force import Source
+    from amicrawl.crawl.in_force import SettingSource
     from amicrawl.crawl.opening import Resumed
     from amicrawl.crawl.partition.batch import (
         MOST_CHARACTERS,
         MOST_LINKS,
-        Link,
+        PartitionLink,
         encoded_batch,
         encoded_link,
         links_in,
@@ -53,7 +53,7 @@ else:
         ABORTED="state",
         REDIRECTS="decision",
         BusyHosts="watching.busy_hosts",
-        Link="partition.batch",
+        PartitionLink="partition.batch",
         MOST_CHARACTERS="partition.batch",
         MOST_LINKS="partition.batch",
         Outbox="partition.outbox",
@@ -64,7 +64,7 @@ else:
         SeedArguments="arguments",
         SeedList="seedlist",
         SiteArguments="arguments",
-        Source="in_force",
+        SettingSource="in_force",
         Specification="processes.specification",
         allow="processes.specification",
         as_process="processes",
@@ -100,16 +100,16 @@ __all__ = [
     "MOST_LINKS",
     "REDIRECTS",
     "BusyHosts",
-    "Link",
     "Outbox",
     "Outgoing",
+    "PartitionLink",
     "RecrawlArguments",
     "Resumed",
     "Run",
     "SeedArguments",
     "SeedList",
+    "SettingSource",
     "SiteArguments",
-    "Source",
     "Specification",
     "allow",
     "as_process",

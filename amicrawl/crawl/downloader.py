@@ -123,7 +123,7 @@ class ArchiveDownloader:
         failure, detail = Failure.REFUSED_BY_CRAWL, f"{type(error).__name__}: {error}"
         if isinstance(error, RefusedByRobots):
             failure, detail = Failure.ROBOTS_DENIED, str(error)
-        await self._run.record_unasked(ticket.dispatch.offer.seed, failure, detail)
+        await self._run.record_skipped(ticket.dispatch.offer.seed, failure, detail)
         ticket.outcome = Outcome(status=0, failure=failure)
 
     async def _transfer(self, request: Request) -> Response:

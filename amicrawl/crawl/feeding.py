@@ -43,7 +43,7 @@ _TELLING = 200
 _WITH_OTHER_METADATA = "the URL was asked for with other metadata; its capture has a row of its own"
 
 
-class Line(NamedTuple):
+class SkippedLine(NamedTuple):
     """A line that leads to no request."""
 
     seed: Seed
@@ -51,9 +51,9 @@ class Line(NamedTuple):
     detail: str
 
 
-def repeated(seed: Seed) -> Line:
+def repeated(seed: Seed) -> SkippedLine:
     """Return the line of *seed*, whose URL was asked for with other metadata."""
-    return Line(seed, Failure.REPEATED_SEED, _WITH_OTHER_METADATA)
+    return SkippedLine(seed, Failure.REPEATED_SEED, _WITH_OTHER_METADATA)
 
 
 class LeftOut:
@@ -65,7 +65,7 @@ class LeftOut:
         self._known: KeyIndex | None = None
         self._turn = asyncio.Lock()
 
-    async def record(self, lines: Iterable[Line]) -> None:
+    async def record(self, lines: Iterable[SkippedLine]) -> None:
         """Return when each of *lines* has its row. Raises OutputError where the disk fails."""
         async with self._turn:
             if self._known is None:
@@ -177,7 +177,7 @@ async def offer_seed(run: Run, seed: Seed) -> None:
         await run.left_out.record([line])
 
 
-async def _offered(run: Run, seed: Seed) -> Line | None:
+async def _offered(run: Run, seed: Seed) -> SkippedLine | None:
     """Offer *seed*; return the line that it is if it is to have a row, and nothing is asked for it."""
     run.tally.seeds_read += 1
     key = run.key_of(seed.url)
@@ -187,7 +187,7 @@ async def _offered(run: Run, seed: Seed) -> Line | None:
             run.tally.seeds_elsewhere += 1
             return None
         run.tally.seeds_bad += 1
-        return Line(seed, Failure.UNFETCHABLE_URL, key.reason)
+        return SkippedLine(seed, Failure.UNFETCHABLE_URL, key.reason)
     if not run.is_ours(key.host):
         run.tally.seeds_elsewhere += 1
         if run.spec.deals_seeds and run.elsewhere is not None:

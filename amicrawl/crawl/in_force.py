@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from amicrawl.discovery import IgnoreSet
 
 
-class Source(IntEnum):
+class SettingSource(IntEnum):
     """Who may change a running crawl, the strongest last."""
 
     JOB = 0
@@ -47,7 +47,7 @@ class InForce:
     def __init__(self, config: CrawlConfig, *, random: Random | None = None) -> None:
         self._config = config
         self.random = random or Random()  # noqa: S311  # no secret
-        self.layers = {source: Layer() for source in Source}
+        self.layers = {source: Layer() for source in SettingSource}
         self._added: dict[str, None] = {}
         """Patterns that are there only because a layer wants them."""
 
@@ -84,12 +84,12 @@ class InForce:
         return list(self._added)
 
     @property
-    def further(self) -> Callable[[], float] | None:
+    def jitter(self) -> Callable[[], float] | None:
         """What draws the seconds that a request adds to the delay; None for none."""
         span = self.delay_max - self.delay
         return (lambda: self.random.random() * span) if span > 0 else None
 
-    def want(self, source: Source, pattern: str, ignores: IgnoreSet, *, named: str = "") -> bool:
+    def want(self, source: SettingSource, pattern: str, ignores: IgnoreSet, *, named: str = "") -> bool:
         """Have *ignores* hold *pattern* as long as *source* wants it; False where it is there anyway.
 
         *named* is what its hits are counted under. Raises UsageError for one that cannot be used.
@@ -101,7 +101,7 @@ class InForce:
         self.layers[source].ignores.add(pattern)
         return is_new
 
-    def drop(self, source: Source, patterns: Iterable[str], ignores: IgnoreSet) -> int:
+    def drop(self, source: SettingSource, patterns: Iterable[str], ignores: IgnoreSet) -> int:
         """Note that *source* does not want *patterns* any more; return how many count no longer."""
         dropped = 0
         for pattern in list(patterns):
@@ -114,4 +114,4 @@ class InForce:
 
     @property
     def _strongest_first(self) -> list[Layer]:
-        return [self.layers[source] for source in reversed(Source)]
+        return [self.layers[source] for source in reversed(SettingSource)]

@@ -113,7 +113,7 @@ class Signaller:
                 return
 
 
-class Engine(Protocol):
+class EngineControls(Protocol):
     """The side of an engine that steers it."""
 
     def wake(self) -> None:

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from ipaddress import ip_network
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.config import UNTOLD
+from amicrawl.config import SECRET_FIELDS
 from amicrawl.crawl.credentials import redaction_note
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
@@ -89,7 +89,7 @@ class Output:
             directory,
             started=started,
             asked=asked,
-            settings=config.model_dump(mode="json", exclude=set(UNTOLD)),
+            settings=config.model_dump(mode="json", exclude=set(SECRET_FIELDS)),
             versions=_versions(),
             disk=disk,
             warc_prefix=prefix,

@@ -109,12 +109,12 @@ class Pacing:
         self.gates.set_delay(host, seconds)
         self.pace.set_crawl_delay(host, seconds)
 
-    def follow(self, config: CrawlConfig, *, per_host: int, further: Callable[[], float] | None) -> None:
+    def follow(self, config: CrawlConfig, *, per_host: int, jitter: Callable[[], float] | None) -> None:
         """Go by the delay of *config* from now on, with *per_host* requests in flight to a host.
 
-        *further* draws seconds that each request adds to the delay; None for none.
+        *jitter* draws seconds that each request adds to the delay; None for none.
         """
-        self.gates.change(delay=config.delay, per_host=per_host, further=further)
+        self.gates.change(delay=config.delay, per_host=per_host, jitter=jitter)
         self.pace.rules = pace_rules(config)
 
     def withdraw(self, ticket: Ticket) -> None:
@@ -153,7 +153,7 @@ class Pacing:
         """
         if ticket.host is None:
             return
-        self.gates.put_off(ticket.host, now)
+        self.gates.note_sent(ticket.host, now)
         if self.addresses is not None and (address := self.addresses.address_of(url)) is not None:
             self.addresses.start(address, now)
 
@@ -190,7 +190,7 @@ class Pacing:
             reason = "delay"
         return reason, opens - now
 
-    def left(self, ticket: Ticket, now: float) -> None:
+    def after_exchange(self, ticket: Ticket, now: float) -> None:
         """Keep the host of *ticket*, which is over, shut as long as what came of it suggests."""
         outcome, opens, host = ticket.outcome, -inf, ticket.host
         if host is None:
@@ -278,7 +278,7 @@ class AddressPace:
         while hosts := self._lines.called(now):
             for host in hosts:
                 address = self._stands.pop(host, "")
-                self._gates.let_go(host, now)
+                self._gates.release(host, now)
                 if self._breaker.is_open(host) or now < self._gates.opens_at(host) < inf:
                     self._lines.leave(address, host, now)
 

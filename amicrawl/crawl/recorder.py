@@ -33,7 +33,7 @@ class Stage(Protocol):
         """Take *items*, filling in what later stages read from them."""
 
 
-class Keeper(Protocol):
+class ArchiveWriter(Protocol):
     """What the stages add to; called on the writer thread."""
 
     def commit(self) -> None:
@@ -53,7 +53,7 @@ class Recorder:
     """
 
     def __init__(self) -> None:
-        self._keeper: Keeper | None = None
+        self._keeper: ArchiveWriter | None = None
         self._stages: list[Stage] = []
         self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
@@ -62,7 +62,7 @@ class Recorder:
         self._unforced = False
         self.fault: AmicrawlError | None = None
 
-    def keep_in(self, keeper: Keeper) -> None:
+    def keep_in(self, keeper: ArchiveWriter) -> None:
         """Have *keeper* commit and seal; to be called before the first capture."""
         self._keeper = keeper
 

@@ -45,7 +45,7 @@ def ticket_of(request: Request) -> Ticket | None:
     return ticket if isinstance(ticket, Ticket) else None
 
 
-class Reading:
+class ResponsesInUse:
     """Rows whose responses callbacks are reading; *settle* is called once that is over.
 
     A response opens the gate of its host at once, but its row stays in flight until what the callback
@@ -78,7 +78,7 @@ _MOST = 16_384
 """Characters that the words of one row may have as JSON: the frontier is not for pages."""
 
 
-def words_of(request: Request, spider: Spider | None) -> dict[str, object] | None:
+def row_meta(request: Request, spider: Spider | None) -> dict[str, object] | None:
     """Return what *request* says in `meta`, or None where a row cannot keep it whole."""
     if (
         type(request) is not Request

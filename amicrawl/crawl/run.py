@@ -21,7 +21,7 @@ from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import Opening, Resumed, check_directory, opened_partition
 from amicrawl.crawl.output import HeldArchive, Output
 from amicrawl.crawl.pacing import Pacing
-from amicrawl.crawl.requests import Reading
+from amicrawl.crawl.requests import ResponsesInUse
 from amicrawl.crawl.state import CrawlState
 from amicrawl.crawl.visit import Exchanges, Visit
 from amicrawl.crawl.wiring import make_resolver, make_wire
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.decision import Ticket
     from amicrawl.crawl.dispatcher import Dispatcher
     from amicrawl.crawl.following import Following
-    from amicrawl.crawl.internals import Engine
+    from amicrawl.crawl.internals import EngineControls
     from amicrawl.crawl.links import OtherPartitions
     from amicrawl.crawl.visit import Exchanger, Links, Rule
     from amicrawl.fetch import Resolver, Wire, WireRequest
@@ -79,7 +79,7 @@ class Run(CrawlState):
         identity: Identity,
         spec: CrawlSpec = _NOTHING_ASKED,
         *,
-        engine: Engine,
+        engine: EngineControls,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Steer *engine*; *clock* gives monotonic seconds."""
@@ -91,10 +91,10 @@ class Run(CrawlState):
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
         self.pacing = Pacing(config, self.breaker, key_of=self.key_of)
         self.gates, self.pace = self.pacing.gates, self.pacing.pace
-        self.left_out = LeftOut(config.directory, record=self.record_unasked)
+        self.left_out = LeftOut(config.directory, record=self.record_skipped)
         """The lines of the seed list for which nothing is asked."""
         # Late: the visit opens the frontier.
-        self.reading = Reading(lambda ticket: self.visit.settle(ticket))  # noqa: PLW0108
+        self.reading = ResponsesInUse(lambda ticket: self.visit.settle(ticket))  # noqa: PLW0108
         """The rows whose responses callbacks are reading."""
         self.exchanges = Exchanges()
         """The exchanges on the wire."""
@@ -168,7 +168,7 @@ class Run(CrawlState):
             self.pacing,
             wire or self.wire,
             keep=self.record,
-            keep_unasked=self.record_unasked,
+            keep_unasked=self.record_skipped,
             fail=self.fail,
             breaker=self.breaker,
             limit=self.limit,
@@ -283,7 +283,7 @@ class Run(CrawlState):
         """Have gates, pace and in-flight limit follow what is in force, which has changed."""
         said = self.in_force
         config = self.config.model_copy(update={"delay": said.delay})
-        self.pacing.follow(config, per_host=said.per_host, further=said.further)
+        self.pacing.follow(config, per_host=said.per_host, jitter=said.jitter)
         self.limit.change_maximum(said.concurrency)
         self.wake()
 
@@ -313,7 +313,7 @@ class Run(CrawlState):
         for heard in self.on_count:
             heard(item)
 
-    async def record_unasked(self, seed: Seed, failure: Failure, detail: str) -> None:
+    async def record_skipped(self, seed: Seed, failure: Failure, detail: str) -> None:
         """Give a URL that no server was asked for its row in the index."""
         now = datetime.now(UTC)
         capture = Capture(
@@ -370,7 +370,7 @@ class Run(CrawlState):
         A row whose answer a callback is to read, as that of the request *read_as*, is settled when it
         was read.
         """
-        if read_as is not None and ticket.dispatch is not None and self.visit.land(ticket):
+        if read_as is not None and ticket.dispatch is not None and self.visit.response_received(ticket):
             self.reading.begin(read_as, ticket)
             return
         self.visit.leave(ticket)

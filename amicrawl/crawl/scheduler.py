@@ -21,7 +21,7 @@ from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.direct import Announcements, direct_visit, obstacle
 from amicrawl.crawl.dispatcher import Dispatcher
 from amicrawl.crawl.links import META_JSON
-from amicrawl.crawl.requests import NOTHING_MORE, TICKET, request_of, ticket_of, words_of
+from amicrawl.crawl.requests import NOTHING_MORE, TICKET, request_of, row_meta, ticket_of
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.frontier import Offer, Source
 from amicrawl.seed import Seed
@@ -52,7 +52,7 @@ class FrontierScheduler(BaseScheduler):
         self._crawler = crawler
         self._run = run
         self._beside = beside
-        self._parking = Parking(run.gates)
+        self._parking = DelayedRequests(run.gates)
         self._beside_first = False
         self._beside_may_hold = True
         self._spider: Spider | None = None
@@ -101,7 +101,7 @@ class FrontierScheduler(BaseScheduler):
         request.meta.pop(TICKET, None)
         key = self._run.key_of(request.url)
         # The handler refuses what cannot be fetched, and gives it its row; nothing can be recorded here.
-        words = None if isinstance(key, Refused) else words_of(request, self._spider)
+        words = None if isinstance(key, Refused) else row_meta(request, self._spider)
         if isinstance(key, Refused) or words is None:
             return self._enqueue_beside(request)
         return self._enqueue_row(request, key, words)
@@ -303,7 +303,7 @@ class FrontierScheduler(BaseScheduler):
 _PLACES = 1000
 
 
-class Parking:
+class DelayedRequests:
     """Per host key a queue in order of arrival; `next` answers with what may start.
 
     It is bounded: when full, Scrapy's own queue behind it simply stays as long as it is.

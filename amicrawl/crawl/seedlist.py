@@ -17,7 +17,7 @@ from scrapy.http.request import NO_CALLBACK
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.arguments import SiteArguments
-from amicrawl.crawl.feeding import Line, feed, offer_seed, on_a_thread
+from amicrawl.crawl.feeding import SkippedLine, feed, offer_seed, on_a_thread
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import run_of
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, UsageError
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from amicrawl.crawl.arguments import SeedArguments
     from amicrawl.crawl.state import Tally
-    from amicrawl.seed import Fault, SeedFormat, SeedReader
+    from amicrawl.seed import SeedFault, SeedFormat, SeedReader
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +52,7 @@ class SeedList:
         self._arguments = arguments
         self._reports = 0
         self._faults = 0
-        self._left_out: list[Line] = []
+        self._left_out: list[SkippedLine] = []
         """Lines that are to have their rows."""
         self._loop: asyncio.AbstractEventLoop | None = None
         # One on the web is opened when the crawl runs: it is fetched, guarded and archived like a page.
@@ -110,7 +110,7 @@ class SeedList:
         """Return whether this process reports faults: of several that read the list, the first."""
         return not (is_child() and run_of(self._crawler).spec.shard)
 
-    def _told(self, fault: Fault) -> None:
+    def _told(self, fault: SeedFault) -> None:
         """Tell of a fault, with file, line and reason; runs on the reading thread.
 
         It waits there until many lines that are left out have their rows: a list may have nothing else.
@@ -128,7 +128,7 @@ class SeedList:
             )
         if fault.left_out is not None:
             detail = f"line {fault.line} of {fault.source}: {fault.reason}"
-            self._left_out.append(Line(fault.left_out, Failure.UNFETCHABLE_URL, detail))
+            self._left_out.append(SkippedLine(fault.left_out, Failure.UNFETCHABLE_URL, detail))
             if len(self._left_out) >= _ROWS_AT_ONCE:
                 assert self._loop is not None
                 asyncio.run_coroutine_threadsafe(self._record_left_out(), self._loop).result()
@@ -215,7 +215,7 @@ def _listed(file: str, file_format: str | None) -> list[Seed]:
             "read with -s AMICRAWL_SITEMAPS=1."
         )
 
-    def tell(fault: Fault) -> None:
+    def tell(fault: SeedFault) -> None:
         logger.warning("%s, line %d: %s", fault.source, fault.line, fault.reason)
 
     starts: list[Seed] = []

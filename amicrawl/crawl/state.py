@@ -15,7 +15,7 @@ from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
     from amicrawl.capture import Failure
-    from amicrawl.crawl.internals import Engine
+    from amicrawl.crawl.internals import EngineControls
     from amicrawl.errors import AmicrawlError
     from amicrawl.record import CaptureItem
 
@@ -136,7 +136,7 @@ LIMITS = frozenset({PAGES, BYTES, ERRORS, TIME, DISK})
 class CrawlState:
     """The state of one crawl, and the ways to change it."""
 
-    def __init__(self, engine: Engine, *, strict: bool) -> None:
+    def __init__(self, engine: EngineControls, *, strict: bool) -> None:
         """Steer *engine*. With *strict*, a seed that could not be read makes the exit code 7."""
         self.tally = Tally()
         self.recorder = Recorder()

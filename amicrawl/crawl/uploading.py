@@ -203,7 +203,7 @@ _LAST_WAIT = 10.0
 
 
 class Uploading(CrawlExtension):
-    """Ties an `Uploader` to the beginning and the end of a crawl."""
+    """JoinKeys an `Uploader` to the beginning and the end of a crawl."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
         """Look at the bucket. Raises NotConfigured, and UsageError or OutputError for a bad one."""

@@ -245,7 +245,7 @@ class Visit:
         """
         now, dispatch = self.clock(), ticket.dispatch
         if dispatch is None or not dispatch.skip:
-            self.pacing.left(ticket, now)
+            self.pacing.after_exchange(ticket, now)
         if dispatch is not None:
             if ticket.outcome is not None:
                 return self.settle(ticket, now)
@@ -256,7 +256,7 @@ class Visit:
             self.pacing.end(ticket, now)
         return None
 
-    def land(self, ticket: Ticket) -> bool:
+    def response_received(self, ticket: Ticket) -> bool:
         """Open the gate for a row whose answer a callback is to read, and which is settled afterwards.
 
         Where no further attempt follows, that is; else False, and nothing changes.
@@ -266,8 +266,8 @@ class Visit:
         if outcome is None or self.frontier.decide(dispatch, outcome) is Settled.AGAIN:
             return False
         now = self.clock()
-        self.pacing.left(ticket, now)
-        self.frontier.land(dispatch.key, now)
+        self.pacing.after_exchange(ticket, now)
+        self.frontier.response_received(dispatch.key, now)
         return True
 
     def settle(self, ticket: Ticket, now: float | None = None) -> Settled:

@@ -13,13 +13,13 @@ from amicrawl.crawlfile.checks import contradictions, faults_in, host_name, note
 from amicrawl.crawlfile.faults import CrawlFileError, Fault
 from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, SEEDS, SITE, TABLES
 from amicrawl.crawlfile.reading import from_directory, read_sheet
-from amicrawl.crawlfile.schedule import Schedule, duration_of, run_id_at
+from amicrawl.crawlfile.schedule import CrawlSchedule, duration_of, run_id_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.crawlfile.reading import Entry, EntryKey, Sheet
+    from amicrawl.crawlfile.reading import EntryKey, KeyEntry, Sheet
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -35,7 +35,7 @@ class CrawlFile:
     """The spider's arguments, as a command line gives them."""
     settings: dict[str, Any] = field(default_factory=dict)
     """Settings by name; secrets as references."""
-    schedule: Schedule = field(default_factory=Schedule)
+    schedule: CrawlSchedule = field(default_factory=CrawlSchedule)
     run_id: str = ""
     """As written, with codes of strftime; `settings` holds what they mean now."""
 
@@ -133,7 +133,7 @@ def _assembled(sheet: Sheet, spider: str) -> CrawlFile:
         spider=spider,
         arguments=arguments,
         settings=settings,
-        schedule=Schedule(
+        schedule=CrawlSchedule(
             every=duration_of(every) if every is not None else None,
             recrawl=bool(values.get(("schedule", "recrawl"), False)),
         ),
@@ -180,7 +180,7 @@ def _lines(sheet: Sheet, directory: Path) -> Iterator[str]:
                 yield _pair((HOST, host, name), sheet.entries[HOST, host, name], directory)
 
 
-def _pair(key: EntryKey, entry: Entry, directory: Path) -> str:
+def _pair(key: EntryKey, entry: KeyEntry, directory: Path) -> str:
     known = HOST_KEYS[key[-1]] if key[0] == HOST else KEYS[key[0], key[1]]
     value = from_directory(entry.value, directory.absolute()) if known.kind.is_path else entry.value
     place = "".join(c if c.isprintable() else "?" for c in f"{entry.path}, line {entry.line}")

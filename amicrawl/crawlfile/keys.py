@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from pydantic.fields import FieldInfo
 
-    from amicrawl.crawlfile.kinds import Kind
+    from amicrawl.crawlfile.kinds import ValueKind
 
 
 SEEDS, SITE = "seeds", "site"
@@ -72,7 +72,7 @@ class Key:
     __slots__ = ("kind", "meaning", "name", "setting", "spiders", "table")
 
     def __init__(
-        self, table: str, name: str, *, kind: Kind, meaning: str = "", setting: str = "",
+        self, table: str, name: str, *, kind: ValueKind, meaning: str = "", setting: str = "",
         spiders: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
         self.table = table
@@ -153,7 +153,7 @@ HOST_KEYS: Mapping[str, Key] = {
 """The keys of a table `[host."name"]`."""
 
 # Strings that a crawl file checks more closely than the field does.
-_SPECIAL: Mapping[str, Kind] = {
+_SPECIAL: Mapping[str, ValueKind] = {
     "cookies": kinds.reference(),
     "webhook_secret": kinds.reference(),
     "proxy": kinds.text(
@@ -175,7 +175,7 @@ _SPECIAL: Mapping[str, Kind] = {
 }
 
 
-def _kind_of(name: str, field: FieldInfo) -> Kind:
+def _kind_of(name: str, field: FieldInfo) -> ValueKind:
     """Return the kind of value of the field *name* of the configuration."""
     if name in _SPECIAL:
         return _SPECIAL[name]
@@ -191,7 +191,7 @@ def _kind_of(name: str, field: FieldInfo) -> Kind:
     least, above = bounds.get("ge"), bounds.get("gt")
     if get_origin(annotation) is tuple:
         return kinds.texts()
-    makers: list[tuple[type, Callable[[], Kind]]] = [
+    makers: list[tuple[type, Callable[[], ValueKind]]] = [
         (ByteSize, lambda: kinds.size(least=least or 0)),
         (StrEnum, lambda: kinds.choice([word.value for word in annotation])),
         (bool, kinds.switch),

@@ -21,7 +21,7 @@ _BYTES: TypeAdapter[int] = TypeAdapter(ByteSize)
 _STRICT = ConfigDict(strict=True, regex_engine="python-re")
 
 
-class Kind:
+class ValueKind:
     """One kind of value."""
 
     def __init__(self, wanted: str, takes: Any, *, is_path: bool = False) -> None:
@@ -51,19 +51,19 @@ class Kind:
         return True
 
 
-def number(*, least: float | None = None, above: float | None = None) -> Kind:
+def number(*, least: float | None = None, above: float | None = None) -> ValueKind:
     """Return the kind of finite numbers, *least* or more, or greater than *above*."""
     limits = Field(ge=least, gt=above, allow_inf_nan=False)
-    return Kind(f"a number{_bounds(least, above)}", Annotated[float, limits])
+    return ValueKind(f"a number{_bounds(least, above)}", Annotated[float, limits])
 
 
-def integer(*, least: int | None = None, most: int | None = None) -> Kind:
+def integer(*, least: int | None = None, most: int | None = None) -> ValueKind:
     """Return the kind of whole numbers from *least* to *most*."""
     range_ = _bounds(least, None) if most is None else f" from {least} to {most}"
-    return Kind(f"an integer{range_}", Annotated[int, Field(ge=least, le=most)])
+    return ValueKind(f"an integer{range_}", Annotated[int, Field(ge=least, le=most)])
 
 
-def size(*, least: int = 0) -> Kind:
+def size(*, least: int = 0) -> ValueKind:
     """Return the kind of sizes in bytes, *least* or more: whole numbers, or strings such as `64MiB`."""
 
     def is_enough(text: str) -> str:
@@ -72,51 +72,51 @@ def size(*, least: int = 0) -> Kind:
         return text
 
     written = Annotated[str, Field(pattern=_SIZE), AfterValidator(is_enough)]
-    return Kind(
+    return ValueKind(
         f'bytes, {least} or more, or a size such as "64MiB"',
         Annotated[int, Field(ge=least)] | written,
     )
 
 
-def switch() -> Kind:
+def switch() -> ValueKind:
     """Return the kind of `true` and `false`."""
-    return Kind("true or false", bool)
+    return ValueKind("true or false", bool)
 
 
-def choice(words: Sequence[str]) -> Kind:
+def choice(words: Sequence[str]) -> ValueKind:
     """Return the kind of strings that are one of *words*."""
     *others, last = (f'"{word}"' for word in words)
-    return Kind(f"{', '.join(others)} or {last}" if others else last, Literal[tuple(words)])
+    return ValueKind(f"{', '.join(others)} or {last}" if others else last, Literal[tuple(words)])
 
 
-def text(wanted: str = "a string", *, pattern: str | None = None, is_path: bool = False) -> Kind:
+def text(wanted: str = "a string", *, pattern: str | None = None, is_path: bool = False) -> ValueKind:
     """Return the kind of strings that *pattern*, if there is one, is found in."""
-    return Kind(wanted, Annotated[str, Field(pattern=pattern)], is_path=is_path)
+    return ValueKind(wanted, Annotated[str, Field(pattern=pattern)], is_path=is_path)
 
 
-def texts(wanted: str = "a list of strings", *, is_path: bool = False) -> Kind:
+def texts(wanted: str = "a list of strings", *, is_path: bool = False) -> ValueKind:
     """Return the kind of lists of strings."""
-    return Kind(wanted, list[str], is_path=is_path)
+    return ValueKind(wanted, list[str], is_path=is_path)
 
 
-def text_or_texts(wanted: str) -> Kind:
+def text_or_texts(wanted: str) -> ValueKind:
     """Return the kind of a string, or a list of them that is not empty."""
-    return Kind(wanted, str | Annotated[list[str], Field(min_length=1)])
+    return ValueKind(wanted, str | Annotated[list[str], Field(min_length=1)])
 
 
-def reference() -> Kind:
+def reference() -> ValueKind:
     """Return the kind of references to secrets: `env:NAME` and `file:PATH`."""
     return text('"env:NAME" or "file:PATH"', pattern=_REFERENCE, is_path=True)
 
 
-def duration() -> Kind:
+def duration() -> ValueKind:
     """Return the kind of spans of time: `30m`, `12h`, `7d`, `4w`."""
     return text('a span of time such as "30m", "12h", "7d" or "4w"', pattern=_DURATION)
 
 
-def fields() -> Kind:
+def fields() -> ValueKind:
     """Return the kind of a table of strings."""
-    return Kind("a table of strings", dict[str, str])
+    return ValueKind("a table of strings", dict[str, str])
 
 
 def _bounds(least: float | None, above: float | None) -> str:

@@ -43,7 +43,7 @@ EntryKey = tuple[str, ...]
 """`("", "spider")`, `("politeness", "delay")` or `("host", "example.org", "delay")`."""
 
 
-class Entry(NamedTuple):
+class KeyEntry(NamedTuple):
     """What a file says under one key."""
 
     value: Any
@@ -63,7 +63,7 @@ class Sheet:
     """What a crawl file says, the files that it extends included."""
 
     path: Path
-    entries: dict[EntryKey, Entry] = field(default_factory=dict)
+    entries: dict[EntryKey, KeyEntry] = field(default_factory=dict)
     bases: list[Path] = field(default_factory=list)
     """The files that it extends, those that they extend included."""
     faults: list[Fault] = field(default_factory=list)
@@ -73,10 +73,10 @@ class Sheet:
 
 def read_sheet(path: Path) -> Sheet:
     """Return what the crawl file *path* says; raises InputError where it cannot be read."""
-    return _Reader().read(path, ())
+    return _FileReader().read(path, ())
 
 
-class _Reader:
+class _FileReader:
     """One reading of a file and of what it extends."""
 
     def __init__(self) -> None:
@@ -110,7 +110,7 @@ class _Reader:
         sheet.entries.update(own.entries)
         return sheet
 
-    def _take_bases(self, sheet: Sheet, extends: Entry, chain: tuple[Path, ...]) -> None:
+    def _take_bases(self, sheet: Sheet, extends: KeyEntry, chain: tuple[Path, ...]) -> None:
         names = [extends.value] if isinstance(extends.value, str) else extends.value
         for item, name in enumerate(names):
             base = sheet.path.parent / name
@@ -171,7 +171,7 @@ class _OwnEntries:
     def __init__(self, path: Path, lines: Mapping[KeyPath, int]) -> None:
         self._path = path
         self._lines = lines
-        self.entries: dict[EntryKey, Entry] = {}
+        self.entries: dict[EntryKey, KeyEntry] = {}
         self.faults: list[Fault] = []
         self.refused: set[EntryKey] = set()
 
@@ -230,7 +230,7 @@ class _OwnEntries:
         items = [self._lines[*place, n] for n in range(len(value))] if isinstance(value, list) else []
         if key.kind.is_path:
             value = from_directory(value, self._path.parent)
-        self.entries[entry_key] = Entry(value, self._path, self._lines[place], tuple(items))
+        self.entries[entry_key] = KeyEntry(value, self._path, self._lines[place], tuple(items))
 
     def _fault(self, place: KeyPath, sentence: str) -> None:
         self.faults.append(Fault(self._path, self._lines.get(place), sentence))

@@ -33,7 +33,7 @@ _LIMITED = frozenset({"limit-pages", "limit-bytes", "limit-time"})
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class CrawlSchedule:
     """What a crawl file says of when."""
 
     every: timedelta | None = None
@@ -79,7 +79,7 @@ def run_id_at(pattern: str, moment: datetime) -> str:
     return moment.astimezone(UTC).strftime(pattern) if "%" in pattern else pattern
 
 
-def plan(schedule: Schedule, run_id: str, crawls: Sequence[LastCrawl], *, now: datetime) -> Plan:
+def plan(schedule: CrawlSchedule, run_id: str, crawls: Sequence[LastCrawl], *, now: datetime) -> Plan:
     """Return what is to be done at *now*, given the latest *crawls* by this file, in any order.
 
     *run_id* may hold codes of strftime.

@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from amicrawl.discovery.coding import decoded
     from amicrawl.discovery.ignores import Ignored, IgnoreSet, ignore_set, set_names
     from amicrawl.discovery.kinds import Kind, Link
-    from amicrawl.discovery.links import Limits, extract, is_read, links_of, names_links
-    from amicrawl.discovery.scope import Decision, Scope
+    from amicrawl.discovery.links import LinkLimits, extract, is_read, links_of, names_links
+    from amicrawl.discovery.scope import Scope, ScopeDecision
     from amicrawl.discovery.selection import Selected, Selection, has_scope, make_selection
     from amicrawl.discovery.shape import Shape, ShapeLimits, verdict
 else:
     __getattr__ = lazy_exports(
         __name__,
-        Decision="scope",
+        ScopeDecision="scope",
         IgnoreSet="ignores",
         Ignored="ignores",
         Kind="kinds",
-        Limits="links",
+        LinkLimits="links",
         Link="kinds",
         Scope="scope",
         Selected="selection",
@@ -52,13 +52,13 @@ else:
     )
 
 __all__ = [
-    "Decision",
     "IgnoreSet",
     "Ignored",
     "Kind",
-    "Limits",
     "Link",
+    "LinkLimits",
     "Scope",
+    "ScopeDecision",
     "Selected",
     "Selection",
     "Shape",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class LinkLimits:
     """How much of one page is looked at."""
 
     payload: int = 10 << 20
@@ -46,8 +46,8 @@ class Limits:
     """Characters of all its URLs together."""
 
 
-DEFAULTS = Limits()
-_SITEMAP = Limits(payload=50 << 20, links=50_000, characters=64 << 20)
+DEFAULTS = LinkLimits()
+_SITEMAP = LinkLimits(payload=50 << 20, links=50_000, characters=64 << 20)
 """What the sitemap protocol allows for one file."""
 _GZIP = frozenset({"application/gzip", "application/x-gzip"})
 
@@ -127,7 +127,7 @@ def extract(
     url: str,
     content_type: str = "",
     fields: Iterable[tuple[bytes, bytes]] = (),
-    limits: Limits = DEFAULTS,
+    limits: LinkLimits = DEFAULTS,
 ) -> list[Link]:
     """Return the links of the page at *url*, each once a kind, in the order of the page.
 
@@ -195,7 +195,7 @@ def _of_fields(fields: Iterable[tuple[bytes, bytes]]) -> Iterator[Found]:
             yield markup.refreshed(text_of(value[:_LONGEST_FIELD])), Kind.LINK, "Refresh field"
 
 
-def _gathered(found: Iterable[Found], limits: Limits) -> dict[tuple[str, Kind], str]:
+def _gathered(found: Iterable[Found], limits: LinkLimits) -> dict[tuple[str, Kind], str]:
     """Return what of *found* can refer to a page of the web, each reference once a kind."""
     gathered: dict[tuple[str, Kind], str] = {}
     for text, kind, where in islice(found, _REPEATED * limits.links):
@@ -207,7 +207,7 @@ def _gathered(found: Iterable[Found], limits: Limits) -> dict[tuple[str, Kind], 
     return gathered
 
 
-def _reference(text: str, limits: Limits) -> str:
+def _reference(text: str, limits: LinkLimits) -> str:
     """Return *text* as browsers read it (WHATWG URL), or an empty text if it leads to no page.
 
     Line breaks in it stand for nothing, and a backslash in its path is a slash.
@@ -225,7 +225,7 @@ def _reference(text: str, limits: Limits) -> str:
 
 
 def _resolved(
-    parts: Iterable[tuple[dict[tuple[str, Kind], str], str, str]], limits: Limits
+    parts: Iterable[tuple[dict[tuple[str, Kind], str], str, str]], limits: LinkLimits
 ) -> list[Link]:
     """Return the links of *parts*: references, their base, and the character set of their queries."""
     kept: dict[tuple[str, Kind], Link] = {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 
-class Decision(NamedTuple):
+class ScopeDecision(NamedTuple):
     """Whether a URL is taken, and why."""
 
     in_scope: bool
@@ -71,7 +71,7 @@ class Scope:
         """
         self._prefixes.add(_directory(seed))
 
-    def decide(self, url: str, *, kind: Kind, hops: int, parent_in_scope: bool) -> Decision:
+    def decide(self, url: str, *, kind: Kind, hops: int, parent_in_scope: bool) -> ScopeDecision:
         """Return whether *url* is in scope.
 
         *hops* counts the links between the seed and it: 0 for a seed, and a requisite has as many as its
@@ -79,16 +79,16 @@ class Scope:
         """
         found = fetchable(url)
         if isinstance(found, Refused):
-            return Decision(in_scope=False, rule=f"not fetchable: {found.reason}")
+            return ScopeDecision(in_scope=False, rule=f"not fetchable: {found.reason}")
         site = self._site_rule(found.url, found.host)
         if against := self._rule_against(found.url, hops):
-            return Decision(in_scope=False, rule=against, on_site=bool(site))
+            return ScopeDecision(in_scope=False, rule=against, on_site=bool(site))
         if hops == 0 and kind is Kind.LINK:
-            return Decision(in_scope=True, rule="seed", on_site=True)
+            return ScopeDecision(in_scope=True, rule="seed", on_site=True)
         if site:
-            return Decision(in_scope=True, rule=site, on_site=True)
+            return ScopeDecision(in_scope=True, rule=site, on_site=True)
         beyond = self._rule_beyond(kind) if parent_in_scope else ""
-        return Decision(in_scope=bool(beyond), rule=beyond or "off site")
+        return ScopeDecision(in_scope=bool(beyond), rule=beyond or "off site")
 
     def _rule_against(self, url: str, hops: int) -> str:
         """Return the rule that keeps *url* out even where it is on site, or an empty text."""

@@ -43,7 +43,7 @@ class Receiver(Protocol):
         """Take note that everything written so far was taken by the system."""
 
 
-class Ignore:
+class DiscardReceiver:
     """The receiver of a connection that is closed."""
 
     def received(self, data: bytes) -> None:
@@ -56,7 +56,7 @@ class Ignore:
         """Do nothing."""
 
 
-_IGNORE = Ignore()
+_IGNORE = DiscardReceiver()
 
 
 class Connection(asyncio.Protocol):

@@ -1,7 +1,7 @@
 """Resolver: addresses of host names, asked for once at a time and kept as long as they hold.
 
 A name that does not exist differs from a look-up that failed: the first is cached for ten seconds, the
-second not at all, since it is worth a retry. Where answers come from is for a `Source` to know:
+second not at all, since it is worth a retry. Where answers come from is for a `AddressSource` to know:
 `name_servers` asks over the network, `Threads` has a blocking function called, such as the system's.
 """
 
@@ -43,7 +43,7 @@ Answer = tuple[str, ...] | Unresolved
 MISSING = Unresolved(Failure.NAME_NOT_FOUND, "The name has no address.")
 
 
-class Source(Protocol):
+class AddressSource(Protocol):
     """Where addresses come from."""
 
     def look_up(self, host: str, done: Done) -> None:
@@ -62,7 +62,7 @@ class Resolver:
     That a name is missing is kept for *keep_missing* seconds, its addresses as long as *source* says.
     """
 
-    def __init__(self, source: Source, *, keep_missing: float = 10.0) -> None:
+    def __init__(self, source: AddressSource, *, keep_missing: float = 10.0) -> None:
         self._source = source
         self._keep_missing = keep_missing
         self._known: dict[str, tuple[Answer, float]] = {}

@@ -290,7 +290,7 @@ def _on_certificate(
     return bool(is_fine) or check.endures
 
 
-class _Names(NamedTuple):
+class _CertificateNames(NamedTuple):
     """What a certificate is for."""
 
     hosts: frozenset[str] = frozenset()
@@ -299,21 +299,21 @@ class _Names(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _names_in(certificate: bytes) -> _Names:
+def _names_in(certificate: bytes) -> _CertificateNames:
     """Return what *certificate* (DER) says in `subjectAltName`; nothing where it cannot be read."""
     # Some have a hundred, which take a millisecond to read, and are shown by a hundred hosts.
     try:
         extensions = x509.load_der_x509_certificate(certificate).extensions
         names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound, *_UNREADABLE):
-        return _Names()
-    return _Names(
+        return _CertificateNames()
+    return _CertificateNames(
         frozenset(map(str.lower, names.get_values_for_type(x509.DNSName))),
         frozenset(names.get_values_for_type(x509.IPAddress)),
     )
 
 
-def _is_for(host: str, names: _Names, *, is_address: bool) -> bool:
+def _is_for(host: str, names: _CertificateNames, *, is_address: bool) -> bool:
     """Return whether *names* are those of a certificate for *host* (RFC 9525, section 6.3)."""
     if is_address:
         return ipaddress.ip_address(host) in names.addresses

@@ -306,7 +306,7 @@ TRAP_SUSPECT = 1
 """The flag of a host row that says that the host is suspected of traps."""
 
 
-class Verdict(NamedTuple):
+class OfferVerdict(NamedTuple):
     """What became of an offer."""
 
     refusal: Refusal | None
@@ -348,13 +348,13 @@ class Admission:
             hosts.put(host._replace(flags=host.flags | TRAP_SUSPECT))
         return verdict.refusal is None
 
-    def weigh(self, offer: Offer, host: HostRow, *, urls: int, hour: int) -> Verdict:
+    def weigh(self, offer: Offer, host: HostRow, *, urls: int, hour: int) -> OfferVerdict:
         """Return the decision on *offer*, of *host*, which has so many *urls*, parked ones included.
 
         *hour* is now, in hours since 1970. An offer that is parked is counted as such.
         """
         if offer.source in BY_NAME:
-            return Verdict(None, is_suspect(host))
+            return OfferVerdict(None, is_suspect(host))
         form = canonical_form(offer.seed.url)
         url = offer.seed.url if isinstance(form, Refused) else form.url
         trap = classify(url, hour, limits=self._limits)
@@ -370,7 +370,7 @@ class Admission:
         )
         if refusal is not None:
             self._parked[key.host] = self._parked.get(key.host, 0) + 1
-        return Verdict(refusal, suspect)
+        return OfferVerdict(refusal, suspect)
 
     def released(self, host: int) -> None:
         """Note that a parked row of *host* was taken out."""

@@ -56,9 +56,10 @@ class DurableFrontier:
     of the queue with each request, so one with a million rows gets turns like any other. Priority is
     strict: between hosts, only a gate holds a greater one back.
 
-    **Gates.** `next` starts the gate of the host it names, `land`, `settle` and `release` end it, each
-    through the queue; the crawl does so only for requests that the frontier does not hold. At most as
-    many rows are in flight as the in-flight limit allows. The frontier is the one listener of *gates*;
+    **Gates.** `next` starts the gate of the host it names; `response_received`, `settle` and `release`
+    end it, each through the queue; the crawl does so only for requests that the frontier does not hold.
+    At most as many rows are in flight as the in-flight limit allows. The frontier is the one listener of
+    *gates*;
     *gates*, *breaker* and *limit* are shared with the crawl.
 
     **Hosts given up.** Their rows leave through `next` like all others, with `Dispatch.skip` set, so
@@ -230,7 +231,7 @@ class DurableFrontier:
 
     def next(self, now: float) -> Dispatch | None:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
-        if len(self._flights) - self._flights.landed >= self._limit.limit:
+        if len(self._flights) - self._flights.received >= self._limit.limit:
             return None
         if self._wall() >= self._hour_ends:
             self._turn_wheel()
@@ -270,17 +271,17 @@ class DurableFrontier:
         self.hosts.settled(key[0], outcome, opens=ceil(wall + wait) if 0 < wait < inf else 0)
         return _DONE
 
-    def land(self, key: UrlKey, now: float) -> None:
+    def response_received(self, key: UrlKey, now: float) -> None:
         """Note that the request of the row in flight at *key* is over: its host may be asked again.
 
         The row is settled later, by the callback that reads the response, and counts as in flight until
         then, but not against the in-flight limit.
-        Raises AmicrawlError where it is not in flight, or has landed.
+        Raises AmicrawlError where it is not in flight, or has its response already.
         """
         flight = self._flights.at(key)
-        if flight.landed:
-            raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} has landed: it does so once.")
-        self._flights.land(flight)
+        if flight.received:
+            raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} has its response.")
+        self._flights.response_received(flight)
         if not flight.skip:
             self._queue.end(flight.row.host, now)
 
@@ -303,7 +304,7 @@ class DurableFrontier:
         None while nothing waits, or only the end of a row in flight can help. It may be too early, but
         is after *now* when `next(now)` has just returned None.
         """
-        if len(self._flights) - self._flights.landed >= self._limit.limit:
+        if len(self._flights) - self._flights.received >= self._limit.limit:
             return None
         return self._queue.next_moment(now)
 
@@ -395,5 +396,5 @@ class DurableFrontier:
 
     def _leave(self, flight: Flight, now: float) -> None:
         self._flights.leave(flight)
-        if not flight.skip and not flight.landed:
+        if not flight.skip and not flight.received:
             self._queue.end(flight.row.host, now)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.url_row import UrlRow
 
 
-class Run:
+class HostRun:
     """Rows of one host in the order in which they come up, as numbers."""
 
     __slots__ = ("_at", "_end", "_numbers")
@@ -97,11 +97,11 @@ class Backlog:
         first = np.argsort(lengths)[::-1][:most]
         return [(int(lengths[index]), int(self._hosts[index])) for index in first if lengths[index]]
 
-    def take_first(self) -> tuple[int, Run]:
+    def take_first(self) -> tuple[int, HostRun]:
         """Take out the host whose turn it is, and its rows; `first_order` must have found one."""
         return self._take(int(self._line[self._at]))
 
-    def take(self, host: int) -> Run | None:
+    def take(self, host: int) -> HostRun | None:
         """Take out the rows of *host*, if it has any here."""
         if self._at == len(self._line):
             return None
@@ -110,9 +110,9 @@ class Backlog:
             return None
         return self._take(index)[1]
 
-    def _take(self, index: int) -> tuple[int, Run]:
+    def _take(self, index: int) -> tuple[int, HostRun]:
         self._taken[index] = True
-        run = Run(self._numbers, int(self._starts[index]), int(self._starts[index + 1]))
+        run = HostRun(self._numbers, int(self._starts[index]), int(self._starts[index + 1]))
         return int(self._hosts[index]), run
 
 

@@ -18,7 +18,7 @@ from amicrawl.frontier.url_row import number_at, order_at
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from amicrawl.frontier.inventory import Backlog, Run
+    from amicrawl.frontier.inventory import Backlog, HostRun
     from amicrawl.politeness import Gates, HostBreaker
 
 _STALE_FROM = 64
@@ -32,7 +32,7 @@ class HostQueue:
     def __init__(self, host: int) -> None:
         self.host = host
         self._places: list[int] = []
-        self._run: Run | None = None
+        self._run: HostRun | None = None
         self._head: int | None = None
         """The place of the run's first row; None where it has none left."""
         self.turn = 0
@@ -55,7 +55,7 @@ class HostQueue:
             return order_at(places[0])
         return order_at(places[0] if places and places[0] < head else head)
 
-    def follow(self, run: Run, place_of: Callable[[int], int]) -> None:
+    def follow(self, run: HostRun, place_of: Callable[[int], int]) -> None:
         """Take over the rows of *run*; *place_of* returns the place of a row by its number."""
         self._run = run
         self._draw(place_of)

@@ -208,7 +208,7 @@ _MOST_VISITS = 0xFFFF_FFFF
 _LONGEST_STREAK = 0xFFFF
 
 
-class Visit(NamedTuple):
+class Observation(NamedTuple):
     """What a visit that was answered showed of a page."""
 
     fetched_at: int
@@ -240,7 +240,7 @@ class Recrawl(NamedTuple):
     """Hours since 1970; 0 for never."""
 
 
-def observe(history: History, visit: Visit) -> History:
+def observe(history: History, visit: Observation) -> History:
     """Return *history* with *visit* added to it."""
     changes, streak = history.change_count, history.no_change_streak
     last_changed, content_fp = history.last_changed, history.content_fp
@@ -264,7 +264,7 @@ def observe(history: History, visit: Visit) -> History:
     )
 
 
-def is_changed(history: History, visit: Visit) -> bool:
+def is_changed(history: History, visit: Observation) -> bool:
     """Return whether *visit* found the page changed since *history*.
 
     Where one of them has no payload, nothing was found.
@@ -351,9 +351,11 @@ class Revisits:
                 "content_fp": first,
                 "simhash": 0 if first else row.simhash,
             }
-        return self._scheduled(row, Visit(hour, not_modified, content_fp), host, hour)
+        return self._scheduled(row, Observation(hour, not_modified, content_fp), host, hour)
 
-    def _scheduled(self, row: UrlRow, visit: Visit, host: HostRow | None, hour: int) -> dict[str, float]:
+    def _scheduled(
+        self, row: UrlRow, visit: Observation, host: HostRow | None, hour: int
+    ) -> dict[str, float]:
         """Do the same for any row."""
         # A clock may have been ahead then.
         before = History(

@@ -117,7 +117,7 @@ class Settled(Enum):
 class Flight(Dispatch):
     """A row that is handed out, and what only the frontier knows of it."""
 
-    __slots__ = ("again", "evidence", "landed", "number", "row")
+    __slots__ = ("again", "evidence", "number", "received", "row")
 
     def __init__(self, offer: Offer, attempt: int, *, skip: bool, number: int, row: UrlRow) -> None:
         self.offer = offer
@@ -129,25 +129,25 @@ class Flight(Dispatch):
         self.evidence: tuple[object, ...] = ()
         """The part of the outcome that `again` was decided for; empty before."""
         self.again = False
-        self.landed = False
+        self.received = False
         """Whether its request is over; it is settled later."""
 
 
 class Flights(dict["UrlKey", Flight]):
     """All of them, by key."""
 
-    landed = 0
-    """How many of them have landed."""
+    received = 0
+    """How many of them have their response."""
 
-    def land(self, flight: Flight) -> None:
+    def response_received(self, flight: Flight) -> None:
         """Note that the request of *flight* is over."""
-        flight.landed = True
-        self.landed += 1
+        flight.received = True
+        self.received += 1
 
     def leave(self, flight: Flight) -> None:
         """Forget *flight*."""
         del self[flight.offer.key]
-        self.landed -= flight.landed
+        self.received -= flight.received
 
     def at(self, key: UrlKey) -> Flight:
         """Return the flight of *key*; raises AmicrawlError where it is not in flight."""

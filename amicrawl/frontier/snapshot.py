@@ -39,7 +39,7 @@ OPTIONS = WriteOptions(codec=Codec.ZSTD, schedule=True, max_page_rows=_PAGE)
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class FrozenCounts:
     """How much of a partition there was when it was frozen."""
 
     rows: int
@@ -52,10 +52,10 @@ class Moment:
     """Hours since 1970."""
 
 
-def freeze(state: PartitionState, *, hour: int) -> Moment:
+def freeze(state: PartitionState, *, hour: int) -> FrozenCounts:
     """Freeze the tables of *state*; `partition_at` thaws them again, on whatever thread."""
     state.arena.write_out()
-    return Moment(
+    return FrozenCounts(
         state.rows.freeze(), state.hosts.freeze(), len(state.arena), frozenset(state.removed), hour
     )
 
@@ -103,7 +103,7 @@ class Copies:
             table.close()
 
 
-def partition_at(state: PartitionState, moment: Moment, *, copies: Copies) -> Partition:
+def partition_at(state: PartitionState, moment: FrozenCounts, *, copies: Copies) -> Partition:
     """Return the partition that *state* was at *moment*, copied to *copies*, and thaw *state*."""
     order = _order(state.rows, moment.rows, state.base)
     if moment.removed:

@@ -13,7 +13,7 @@ half of a URL key: an unsigned 64-bit integer.
 * `robots`, `robots_policy`: what robots.txt says, and what it means that it could not be had. There,
   `now` is Unix time: what is known of it outlives the process.
 * `addresses`: many small hosts on one machine are asked in turn.
-* `throttle`: the in-flight limit, how long the begin of an answer is waited for, and how many bytes a
+* `throttle`: the in-flight limit, the limit for the first byte of a response, and how many bytes a
   second may come.
 """
 

@@ -25,7 +25,7 @@ _SWEEP_FROM = 1024
 _NOWHERE = frozenset(("", "0.0.0.0", "::"))  # noqa: S104  # nothing is bound here: addresses that say nothing
 
 
-class _Gate:
+class _AddressGate:
     """One address; an address without a gate is open and has no line."""
 
     __slots__ = ("ahead", "called", "lapses", "late", "line", "opens", "wakes")
@@ -76,7 +76,7 @@ class AddressGates:
         """Ask an address every *delay* seconds at most; a turn not taken lapses after *patience*."""
         self._delay = delay
         self._patience = patience
-        self._gates: dict[str, _Gate] = {}
+        self._gates: dict[str, _AddressGate] = {}
         self._heap: list[tuple[float, str]] = []
         self._sweep_at = _SWEEP_FROM
 
@@ -103,7 +103,7 @@ class AddressGates:
         if gate is None:
             if len(self._gates) >= self._sweep_at:
                 self._sweep(now)
-            gate = self._gates[address] = _Gate()
+            gate = self._gates[address] = _AddressGate()
         self._start(address, gate, now, interval)
 
     def enter(self, address: str, host: int, now: float, *, interval: float = 0.0) -> bool:
@@ -183,14 +183,14 @@ class AddressGates:
                 gate.wakes = inf
         return None
 
-    def _lapse(self, gate: _Gate) -> None:
+    def _lapse(self, gate: _AddressGate) -> None:
         """End the turn of the host that was called and is not here."""
         if gate.called is not None:
             gate.late = gate.late or set()
             gate.late.add(gate.called)
             gate.called = None
 
-    def _comes_first(self, address: str, gate: _Gate, host: int) -> None:
+    def _comes_first(self, address: str, gate: _AddressGate, host: int) -> None:
         """Have *host*, which was called, called again before all that were not."""
         if gate.called == host:
             gate.called = None
@@ -199,26 +199,26 @@ class AddressGates:
         gate.ahead[host] = None
         self._file_line(address, gate)
 
-    def _line_up(self, address: str, gate: _Gate, host: int) -> None:
+    def _line_up(self, address: str, gate: _AddressGate, host: int) -> None:
         if gate.line is None:
             gate.line = OrderedDict()
         if not gate.ahead or host not in gate.ahead:
             gate.line.setdefault(host)
         self._file_line(address, gate)
 
-    def _file_line(self, address: str, gate: _Gate) -> None:
+    def _file_line(self, address: str, gate: _AddressGate) -> None:
         if gate.called is None:
             self._file(address, gate, gate.opens)
         elif gate.wakes == inf:
             # Behind a host that was called, the next one's turn comes when that turn is taken or over.
             self._file(address, gate, gate.lapses)
 
-    def _start(self, address: str, gate: _Gate, now: float, interval: float) -> None:
+    def _start(self, address: str, gate: _AddressGate, now: float, interval: float) -> None:
         gate.opens = max(gate.opens, now + max(self._delay, interval))
         if gate.awaited and gate.called is None:
             self._file(address, gate, gate.opens)
 
-    def _file(self, address: str, gate: _Gate, moment: float) -> None:
+    def _file(self, address: str, gate: _AddressGate, moment: float) -> None:
         """Have the gate come up in `called` at *moment*, and not at the moment before."""
         if gate.wakes != moment:
             gate.wakes = moment

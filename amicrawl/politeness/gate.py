@@ -33,7 +33,7 @@ _SWEEP_FROM = 1024
 class _Gate:
     """One host's gate; where there is none, nothing is in flight and it has been open for ever."""
 
-    __slots__ = ("further", "held", "in_flight", "opened", "opens", "started", "started_before")
+    __slots__ = ("held", "in_flight", "jitter", "opened", "opens", "started", "started_before")
 
     def __init__(self) -> None:
         self.in_flight = 0
@@ -44,7 +44,7 @@ class _Gate:
         """What `started` was before the latest start, for one that is taken back."""
         self.opened = -inf
         """What `opens` would be without the latest start."""
-        self.further = 0.0
+        self.jitter = 0.0
         """Seconds that the latest start added to the delay."""
 
 
@@ -77,7 +77,7 @@ class Gates:
         self._asked: dict[int, float] = {}
         """What `set_delay` was given, also where another delay covers it: that one may change."""
         self._limits = dict(limits or {})
-        self._further: Callable[[], float] | None = None
+        self._jitter: Callable[[], float] | None = None
         """Draws the seconds that each start adds to the delay of all hosts; None for none."""
         self._sweep_at = _SWEEP_FROM
         self._listener: EndListener | None = None
@@ -124,7 +124,7 @@ class Gates:
         """Return the moment from which *host* may be asked.
 
         Minus infinity for a host that nothing holds back, infinity while it is held or as many requests
-        as are allowed are in flight: then `let_go` or `end` opens it, not time.
+        as are allowed are in flight: then `release` or `end` opens it, not time.
         """
         gate = self._gates.get(host)
         if gate is None:
@@ -166,11 +166,11 @@ class Gates:
         gate.opened = gate.opens
         gate.started = now
         opens = now + (self._delays.get(host, self._delay) if self._delays else self._delay)
-        if self._further is None:
-            gate.further = 0.0
+        if self._jitter is None:
+            gate.jitter = 0.0
         else:
-            gate.further = self._further()
-            opens += gate.further
+            gate.jitter = self._jitter()
+            opens += gate.jitter
         gate.opens = max(gate.opens, opens)
         return gate
 
@@ -185,7 +185,7 @@ class Gates:
             gate.started = gate.started_before
             gate.opens = gate.opened
 
-    def put_off(self, host: int, now: float) -> None:
+    def note_sent(self, host: int, now: float) -> None:
         """Note that a request in flight, started earlier, is sent only at *now*: its delay begins here.
 
         There is no taking it back any more. One may be put off several times: it looked its host up,
@@ -194,16 +194,16 @@ class Gates:
         gate = self._gates.get(host)
         if gate is not None and gate.in_flight:
             gate.started = now
-            gate.opens = max(gate.opens, now + self._delays.get(host, self._delay) + gate.further)
+            gate.opens = max(gate.opens, now + self._delays.get(host, self._delay) + gate.jitter)
 
     def hold(self, host: int) -> None:
-        """Keep *host* shut, whatever the moment, until `let_go`."""
+        """Keep *host* shut, whatever the moment, until `release`."""
         gate = self._gates.get(host)
         if gate is None:
             gate = self._gates[host] = _Gate()
         gate.held = True
 
-    def let_go(self, host: int, now: float) -> None:
+    def release(self, host: int, now: float) -> None:
         """End the `hold` of *host* and call the listener, even where it is not held."""
         gate = self._gates.get(host)
         if gate is not None:
@@ -226,7 +226,7 @@ class Gates:
             self._listener(host, now)
 
     def watch(self, listener: EndListener) -> None:
-        """Call *listener* with the host and the moment after each `end` and `let_go`; there is one.
+        """Call *listener* with the host and the moment after each `end` and `release`; there is one.
 
         A frontier needs it: requests that are not its own (robots.txt) can hold up its URLs, and
         nothing else says when they are over.
@@ -268,13 +268,13 @@ class Gates:
             gate.opens = max(gate.opens, gate.started + seconds)
             gate.opened = max(gate.opened, gate.started_before + seconds)
 
-    def change(self, *, delay: float, per_host: int, further: Callable[[], float] | None = None) -> None:
+    def change(self, *, delay: float, per_host: int, jitter: Callable[[], float] | None = None) -> None:
         """Go by another *delay* and *per_host* from each host's next start on.
 
-        *further* draws seconds that are added to every delay, so that they are not all alike.
+        *jitter* draws seconds that are added to every delay, so that they are not all alike.
         What was given for single hosts stays, and a longer one given to `set_delay` still counts.
         """
-        self._delay, self._per_host, self._further = delay, per_host, further
+        self._delay, self._per_host, self._jitter = delay, per_host, jitter
         self._delays = dict(self._own)
         for host, seconds in self._asked.items():
             if seconds > self._own.get(host, delay):

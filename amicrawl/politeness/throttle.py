@@ -105,7 +105,7 @@ class AdaptiveTimeout:
     __slots__ = ("_ceiling", "_count", "_counts", "_floor", "seconds")
 
     seconds: float
-    """How long the begin of an answer is waited for now."""
+    """The limit for the first byte of a response, in seconds, as it is now."""
 
     def __init__(self, floor: float, ceiling: float) -> None:
         self.seconds = ceiling

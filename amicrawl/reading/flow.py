@@ -18,7 +18,7 @@ from amicrawl.reading.framing import (
     ARC_LINE_LIMIT,
     HEAD_LIMIT,
     WARC_BEGIN,
-    Head,
+    RecordHead,
     arc_head,
     arc_version,
     begins_arc,
@@ -85,11 +85,13 @@ def found_records(
     there are; None says that the file is packed. *begin_digest* is given a record whose block is cut,
     and returns what the rest of the block is to be added to.
     """
-    reader = _Reader(pieces, peek=peek, broken=broken, block_cap=block_cap, begin_digest=begin_digest)
+    reader = _FlowReader(
+        pieces, peek=peek, broken=broken, block_cap=block_cap, begin_digest=begin_digest
+    )
     return reader.records()
 
 
-class _Reader(PieceBuffer):
+class _FlowReader(PieceBuffer):
     """Reads on from piece to piece."""
 
     def __init__(
@@ -184,7 +186,7 @@ class _Reader(PieceBuffer):
             yield found
             self._drop(self._at)
 
-    def _head(self, start: int) -> tuple[Head | None, int]:
+    def _head(self, start: int) -> tuple[RecordHead | None, int]:
         """Return the header that begins at *start*, and where the block does."""
         self._have(start + 5)
         begin = self._bytes(start, start + 16)
@@ -214,7 +216,7 @@ class _Reader(PieceBuffer):
             )
         return head, end
 
-    def _record(self, head: Head, start: int, block_start: int) -> FoundRecord | None:
+    def _record(self, head: RecordHead, start: int, block_start: int) -> FoundRecord | None:
         """Return the record whose header has been read, and go behind it; None where it is not whole."""
         offset = self._offset(start)
         raw = self._bytes(start, block_start)
@@ -248,7 +250,7 @@ class _Reader(PieceBuffer):
             self._report_oddities(head, offset, end)
         return located
 
-    def _report_oddities(self, head: Head, offset: int, end: int) -> None:
+    def _report_oddities(self, head: RecordHead, offset: int, end: int) -> None:
         """Report what a strict reader would refuse of a record that is kept; its block ends at *end*."""
         if head.strange:
             self._report_once(offset, f"a record is strange, and was read nevertheless: {head.strange}")

@@ -61,7 +61,7 @@ def next_arc(data: bytes | bytearray, start: int = 0) -> int:
     return line.start() + 1 if line else -1
 
 
-class Head(NamedTuple):
+class RecordHead(NamedTuple):
     """A record's header, read."""
 
     version: str
@@ -91,11 +91,11 @@ def usual_fields(raw: bytes) -> dict[str, str] | None:
     return _usual_fields(raw.decode("utf-8", "replace")) if raw.startswith(_USUAL) else None
 
 
-def warc_head(raw: bytes) -> Head | None:
+def warc_head(raw: bytes) -> RecordHead | None:
     """Return the header *raw*, which ends with its blank line; None where it is not WARC."""
     text = raw.decode("utf-8", "replace")
     if raw.startswith(_USUAL) and (fields := _usual_fields(text)) is not None:
-        return Head(text[:8], fields, _length(fields.get("content-length", "")), "")
+        return RecordHead(text[:8], fields, _length(fields.get("content-length", "")), "")
     first, *lines = text.split("\n")
     if first[:5].upper() != "WARC/":
         return None
@@ -104,7 +104,7 @@ def warc_head(raw: bytes) -> Head | None:
     strange = "" if first[-2:-1] != "\r" == first[-1:] else "its first line does not end in CRLF"
     if not version.startswith(("WARC/1.0", "WARC/1.1", "WARC/0.1")):
         strange = f"its version is {version[:20]}"
-    return Head(version, fields, _length(fields.get("content-length", "")), strange)
+    return RecordHead(version, fields, _length(fields.get("content-length", "")), strange)
 
 
 def _usual_fields(text: str) -> dict[str, str] | None:
@@ -154,7 +154,7 @@ def _fields(lines: list[str]) -> dict[str, str]:
     return fields
 
 
-def arc_head(line: bytes, *, major: int) -> Head | None:
+def arc_head(line: bytes, *, major: int) -> RecordHead | None:
     """Return what the *line* says that begins an ARC record; None where it is none.
 
     *major* is the version that the file's first record names: lines of version 2 have ten columns.
@@ -178,7 +178,7 @@ def arc_head(line: bytes, *, major: int) -> Head | None:
     if not is_header and url[:5].lower() in ("http:", "https"):
         fields["content-type"] = "application/http; msgtype=response"
         fields["arc-content-type"] = kind
-    return Head(f"ARC/{major}", fields, _length(last), "")
+    return RecordHead(f"ARC/{major}", fields, _length(last), "")
 
 
 def begins_arc(raw: bytes) -> bool:

@@ -69,7 +69,7 @@ class Piece(NamedTuple):
     """Why the rest of the unit cannot be had; empty where it can. The offset then is the unit's."""
 
 
-class _Decoder(Protocol):
+class _UnitDecoder(Protocol):
     """What inflates one unit."""
 
     eof: bool
@@ -93,17 +93,17 @@ def unpacked(stream: BinaryIO) -> tuple[bool, Iterator[Piece]]:
     return True, _Units(stream, begin, packing).pieces()
 
 
-def _packing_of(begin: bytes) -> _Gzip | _Zstd | None:
+def _packing_of(begin: bytes) -> _Gzip | _ZstdFrames | None:
     if begin.startswith(GZIP_MAGIC):
         return _Gzip()
     if begin.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(begin):
-        return _Zstd()
+        return _ZstdFrames()
     if _RECORD_BEGIN.match(begin) or next_warc(begin) >= 0:
         return None
     if begin.startswith(_PARQUET):
         return None
     # It begins with nothing known. If just that is damaged, what follows shows how it is packed.
-    return next((packing for packing in (_Gzip(), _Zstd()) if packing.begin.search(begin)), None)
+    return next((packing for packing in (_Gzip(), _ZstdFrames()) if packing.begin.search(begin)), None)
 
 
 def _plain(stream: BinaryIO, begin: bytes) -> Iterator[Piece]:
@@ -121,11 +121,11 @@ class _Gzip:
     begin = _GZIP_BEGIN
     feed = _GZIP_FEED
 
-    def decoder(self) -> _Decoder:
+    def decoder(self) -> _UnitDecoder:
         return isal_zlib.decompressobj(_WINDOW)
 
 
-class _Zstd:
+class _ZstdFrames:
     """Zstandard, one frame a unit; a `.warc.zst` may have its dictionary in a frame before them."""
 
     name = "zstd frame"
@@ -135,7 +135,7 @@ class _Zstd:
     def __init__(self) -> None:
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
 
-    def decoder(self) -> _Decoder:
+    def decoder(self) -> _UnitDecoder:
         return self._decompressor.decompressobj()  # type: ignore[return-value]
 
     def take_dictionary(self, frame: bytes) -> None:
@@ -153,7 +153,7 @@ class _Zstd:
 class _Units:
     """The units of a packed file, one after the other."""
 
-    def __init__(self, stream: BinaryIO, begin: bytes, packing: _Gzip | _Zstd) -> None:
+    def __init__(self, stream: BinaryIO, begin: bytes, packing: _Gzip | _ZstdFrames) -> None:
         self._stream = stream
         self._packing = packing
         self._buffer = begin
@@ -184,7 +184,9 @@ class _Units:
                     yield Piece(offset, data, self._base + self._at, "")
                     continue
                 fault = fault or (yield from self._unit(offset, decoder, data))
-            elif isinstance(self._packing, _Zstd) and _ZSTD_SKIPPABLE.match(self._buffer, self._at):
+            elif isinstance(self._packing, _ZstdFrames) and _ZSTD_SKIPPABLE.match(
+                self._buffer, self._at
+            ):
                 fault = self._skip(self._packing)
             else:
                 fault = f"no {self._packing.name} begins here"
@@ -194,7 +196,7 @@ class _Units:
         if self._at < len(self._buffer):
             yield Piece(self._base + self._at, b"", -1, f"no {self._packing.name} begins here")
 
-    def _unit(self, offset: int, decoder: _Decoder, data: bytes) -> Generator[Piece, None, str]:
+    def _unit(self, offset: int, decoder: _UnitDecoder, data: bytes) -> Generator[Piece, None, str]:
         """Yield the unit at *offset*, which begins with *data*; return why it is not whole."""
         while True:
             last = max(len(data) - PIECE, 0)
@@ -207,7 +209,7 @@ class _Units:
             if fault:
                 return fault
 
-    def _some(self, decoder: _Decoder) -> tuple[bytes, str]:
+    def _some(self, decoder: _UnitDecoder) -> tuple[bytes, str]:
         """Inflate the next bytes; return what they stand for, or why they stand for nothing."""
         feed = self._packing.feed
         if (
@@ -227,7 +229,7 @@ class _Units:
     def _damaged(self, error: Exception) -> str:
         return f"a {self._packing.name} is damaged ({error})"
 
-    def _skip(self, packing: _Zstd) -> str:
+    def _skip(self, packing: _ZstdFrames) -> str:
         """Pass over a skippable zstd frame, and take it where it is the dictionary."""
         if not self._fill(8):
             return "the file ends inside a zstd frame"

@@ -24,9 +24,21 @@ if TYPE_CHECKING:
     from amicrawl.record.journal import CapturesJournal, journals, read_rows
     from amicrawl.record.reader import Members, header_fields, rebuilt, stored
     from amicrawl.record.repair import Repaired, repair_locked
-    from amicrawl.record.table import CAPTURES, Sink, join_tables, opened_index, warc_files_in_table
+    from amicrawl.record.table import (
+        CAPTURES,
+        OutputSink,
+        join_tables,
+        opened_index,
+        warc_files_in_table,
+    )
     from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
-    from amicrawl.record.uploaded import Manifest, NotAManifestError, Uploaded, decoded, read_manifest
+    from amicrawl.record.uploaded import (
+        NotAManifestError,
+        Uploaded,
+        UploadManifest,
+        decoded,
+        read_manifest,
+    )
     from amicrawl.record.warc import (
         Record,
         RecordIds,
@@ -49,7 +61,7 @@ else:
         ConflictError="upload",
         CrawlJson="crawl_json",
         FILE_NAME="crawl_json",
-        Manifest="uploaded",
+        UploadManifest="uploaded",
         Members="reader",
         NotAManifestError="uploaded",
         NotAsSealedError="upload",
@@ -60,7 +72,7 @@ else:
         Repaired="repair",
         SUFFIX="files",
         SealedFile="files",
-        Sink="table",
+        OutputSink="table",
         StoppedError="upload",
         TABLE_NAME="files",
         Uploaded="uploaded",
@@ -106,18 +118,18 @@ __all__ = [
     "ConflictError",
     "CrawlJson",
     "Disk",
-    "Manifest",
     "Members",
     "NotAManifestError",
     "NotAsSealedError",
+    "OutputSink",
     "Record",
     "RecordIds",
     "RecordLocation",
     "RecordType",
     "Repaired",
     "SealedFile",
-    "Sink",
     "StoppedError",
+    "UploadManifest",
     "Uploaded",
     "Uploads",
     "WarcStage",

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl import __version__
 from amicrawl.capture import NO_BODY, Failure
-from amicrawl.config import PREFIX, UNTOLD, Dedup, Durability
+from amicrawl.config import PREFIX, SECRET_FIELDS, Dedup, Durability
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.record.crawl_json import known_files
 from amicrawl.record.digests import digests_of
@@ -165,7 +165,7 @@ def _take_over(directory: Path, disk: Disk) -> tuple[DirectoryLock, Repaired, in
 
 def warcinfo_fields(config: CrawlConfig) -> dict[str, str]:
     """Return what every warcinfo record says of a crawl by *config*, and what it sets otherwise."""
-    untold = {"out", "operator", "direct", *UNTOLD}
+    untold = {"out", "operator", "direct", *SECRET_FIELDS}
     settings = config.model_dump(mode="json", exclude=untold, exclude_defaults=True)
     return {
         "software": f"amicrawl/{__version__}",

@@ -45,7 +45,7 @@ _BLANK_LINE = b"\r\n\r\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class RecordMember:
     """A whole member, and the record in it."""
 
     offset: int
@@ -69,7 +69,7 @@ class Members:
         """Why the iteration ended: empty where the file ends with a whole member."""
         self._stream = stream
 
-    def __iter__(self) -> Iterator[Member]:
+    def __iter__(self) -> Iterator[RecordMember]:
         self._stream.seek(self.end)
         pieces = Inflation(self._stream, offset=self.end)
         while pieces.begin_member():
@@ -79,7 +79,7 @@ class Members:
             self.end = member.offset + member.length
             yield member
 
-    def _read(self, pieces: Inflation) -> Member | None:
+    def _read(self, pieces: Inflation) -> RecordMember | None:
         """Read one member; None, with the fault noted, where it is not whole."""
         start, head, total, tail = pieces.offset, b"", 0, b""
         try:
@@ -104,7 +104,7 @@ class Members:
         if total != header_length + block_length + 4 or tail != _BLANK_LINE:
             self.fault = "a record is not as long as its Content-Length says"
             return None
-        return Member(start, pieces.offset - start, header_length, block_length, fields)
+        return RecordMember(start, pieces.offset - start, header_length, block_length, fields)
 
 
 class Inflation:
@@ -173,7 +173,7 @@ class MemberBody:
     """The part of a record's block that lies behind the response's head, read from the file."""
 
     path: Path
-    member: Member
+    member: RecordMember
     start: int
     """Where in the block it begins."""
 
@@ -216,7 +216,7 @@ def stored(directory: Path, warc_file: str, offset: int) -> CaptureItem | None:
         return None
 
 
-def rebuilt(path: Path, member: Member, *, warc_file: str) -> CaptureItem:
+def rebuilt(path: Path, member: RecordMember, *, warc_file: str) -> CaptureItem:
     """Return what the record *member* of the file *path*, a response or revisit, tells of its capture.
 
     *warc_file* is the name that the file has, or will have, once it is sealed.

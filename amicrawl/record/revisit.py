@@ -64,7 +64,7 @@ class Original:
         return "" if self.payload_digest == _label_of(digest) else self.payload_digest
 
 
-class Decision(NamedTuple):
+class RevisitDecision(NamedTuple):
     """How one capture is recorded."""
 
     digest: str
@@ -89,29 +89,29 @@ def decide(
     seed: Seed,
     stored: Stored | None = None,
     store_unchanged: bool = False,
-) -> Decision:
+) -> RevisitDecision:
     """Return how *capture*, which was made for *seed*, is to be recorded.
 
     *stored* is None where payloads are not compared with others of the crawl.
     """
     whole = capture.truncated is None
     if whole and capture.status == 304 and _was_conditional(capture, seed):
-        return Decision(
+        return RevisitDecision(
             seed.digest, unchanged=True, profile=Profile.NOT_MODIFIED, original=_known_to(seed)
         )
     digest = digests.payload
     if whole and seed.digest not in {"", digest} and _is_coded(capture, seed.digest):
-        return Decision(digest, unchanged=True)
+        return RevisitDecision(digest, unchanged=True)
     unchanged = digest == seed.digest
     if not whole or not digests.payload_length or store_unchanged:
-        return Decision(digest, unchanged=unchanged)
+        return RevisitDecision(digest, unchanged=unchanged)
     original = _known_to(seed) if unchanged else stored.get(digest) if stored is not None else None
     if original is None:
-        return Decision(digest, unchanged=False)
-    return Decision(digest, unchanged=unchanged, profile=Profile.IDENTICAL, original=original)
+        return RevisitDecision(digest, unchanged=False)
+    return RevisitDecision(digest, unchanged=unchanged, profile=Profile.IDENTICAL, original=original)
 
 
-def may_be_original(capture: Capture, digests: Digests, *, decision: Decision) -> bool:
+def may_be_original(capture: Capture, digests: Digests, *, decision: RevisitDecision) -> bool:
     """Return whether later captures may refer to the record that *decision* makes of *capture*.
 
     It needs a `WARC-Payload-Digest`: a revisit record has to repeat it (WARC/1.1, 6.7.2).

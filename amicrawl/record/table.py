@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from amicrawl.record.journal import DamagedLine, RowTuple
 
 
-class Sink:
+class OutputSink:
     """The file that pyarrow writes to, an output file of ours: no byte passes by its disk.
 
     pyarrow goes on writing once a write has failed or the table was given up, from destructors too;
@@ -211,7 +211,7 @@ def _written(
     last_journal = next_journal(directory) - 1
     output = OutputFile.replacing(directory / TABLE_NAME, disk=disk, digest=digest)
     try:
-        writer = _TableWriter(output)
+        writer = _CapturesWriter(output)
         try:
             for path in tables:
                 writer.copy(path)
@@ -228,11 +228,11 @@ def _written(
     return SealedFile(TABLE_NAME, output.tell(), count, digest.hexdigest())
 
 
-class _TableWriter:
+class _CapturesWriter:
     """Rows into the bytes of a Parquet file."""
 
     def __init__(self, output: OutputFile) -> None:
-        self._sink = Sink(output)
+        self._sink = OutputSink(output)
         # The stubs know neither files that are only written to nor a choice of columns.
         options: dict[str, Any] = {"where": self._sink, "use_dictionary": _REPEATING}
         self._writer = pq.ParquetWriter(schema=CAPTURES, compression="zstd", **options)

@@ -29,9 +29,9 @@ from amicrawl.record.reader import described_warc
 from amicrawl.record.uploaded import (
     MANIFEST_NAME,
     SIZE_LIMIT,
-    Manifest,
     NotAManifestError,
     Uploaded,
+    UploadManifest,
     decoded,
     is_plain,
     read_manifest,
@@ -246,7 +246,7 @@ class _Explained:
             raise OutputError(f"{self._name} could not be uploaded to {self._url}: {error}") from error
 
 
-def _manifest_for(directory: Path, bucket: Bucket) -> Manifest:
+def _manifest_for(directory: Path, bucket: Bucket) -> UploadManifest:
     """Return the manifest of *directory*, completed by the one in *bucket*. Raises as `Uploads` does."""
     here, there = read_manifest(directory), _manifest_in(bucket)
     if here.bucket and _place(here.bucket) != _place(bucket.url):
@@ -267,13 +267,13 @@ def _manifest_for(directory: Path, bucket: Bucket) -> Manifest:
             "directory a path of its own."
         )
     files = {**there.files, **here.files}
-    return Manifest(bucket.url, files, here.begun)
+    return UploadManifest(bucket.url, files, here.begun)
 
 
-def _manifest_in(bucket: Bucket) -> Manifest:
+def _manifest_in(bucket: Bucket) -> UploadManifest:
     try:
         content = small_object(bucket, MANIFEST_NAME, largest=SIZE_LIMIT)
-        return Manifest() if content is None else decoded(content)
+        return UploadManifest() if content is None else decoded(content)
     except OSError as error:
         raise OutputError(
             f"{bucket.url} cannot be read: {error}. Check the credentials and the network."

@@ -50,7 +50,7 @@ class Uploaded:
 
 
 @dataclass(slots=True)
-class Manifest:
+class UploadManifest:
     """What `uploaded.json` says."""
 
     bucket: str = ""
@@ -80,7 +80,7 @@ def is_plain(name: str) -> bool:
     return _PLAIN.fullmatch(name) is not None and not name.endswith(".open")
 
 
-def decoded(content: bytes) -> Manifest:
+def decoded(content: bytes) -> UploadManifest:
     """Read the bytes of an `uploaded.json`; NotAManifestError where they are none."""
     try:
         read = parsed(content)
@@ -88,19 +88,19 @@ def decoded(content: bytes) -> Manifest:
             raise NotAManifestError(f"it has format {read['format']!r}, and {FORMAT} is known")
         files = [_entry(entry) for entry in read["files"]]
         begun = {str(name) for name in read.get("begun", [])}
-        return Manifest(str(read["bucket"]), {each.file.name: each for each in files}, begun)
+        return UploadManifest(str(read["bucket"]), {each.file.name: each for each in files}, begun)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise NotAManifestError(f"it is not an uploaded.json of this program ({error!r})") from error
 
 
-def read_manifest(directory: Path) -> Manifest:
+def read_manifest(directory: Path) -> UploadManifest:
     """Return what the `uploaded.json` of *directory* says; an empty one where there is none.
 
     Raises DamagedFileError where it cannot be read as one.
     """
     path = directory / MANIFEST_NAME
     if not path.exists():
-        return Manifest()
+        return UploadManifest()
     if path.stat().st_size > SIZE_LIMIT:
         raise DamagedFileError(path, 0, f"larger than {SIZE_LIMIT} bytes; restore it from a copy")
     with explained(path, "read"):

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from amicrawl.capture import Body, Capture, Tls
     from amicrawl.record.digests import Digests
-    from amicrawl.record.revisit import Decision, Original
+    from amicrawl.record.revisit import Original, RevisitDecision
 
 
 LEVEL = 1
@@ -211,7 +211,7 @@ TLS_FAULT = "WARC-TLS-Fault"
 
 
 def exchange_records(
-    capture: Capture, digests: Digests, *, decision: Decision, ids: RecordIds
+    capture: Capture, digests: Digests, *, decision: RevisitDecision, ids: RecordIds
 ) -> list[Record]:
     """Return the records of *capture* in the order they are written, the response or revisit last.
 
@@ -278,7 +278,7 @@ def _response_lines(capture: Capture, digests: Digests) -> str:
     return lines
 
 
-def _revisit_lines(capture: Capture, digests: Digests, *, decision: Decision) -> str:
+def _revisit_lines(capture: Capture, digests: Digests, *, decision: RevisitDecision) -> str:
     fields = [("WARC-Profile", str(decision.profile))]
     if decision.original is not None:
         fields += _reference_fields(decision.original)

@@ -2,8 +2,8 @@
 
 `open_seed` reads lines, JSON Lines, Parquet (an earlier crawl's `captures.parquet` among them) and
 sitemaps, from a file, a pipe or standard input, packed or not. What cannot be read of a list is a
-`Fault`, handed to a callback and counted; nothing in a list can raise, only a list that gives nothing at
-all.
+`SeedFault`, handed to a callback and counted; nothing in a list can raise, only a list that gives
+nothing at all.
 
     with open_seed("seeds.jsonl.gz", on_fault=print) as seeds:
         for seed in seeds:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from amicrawl.seed.formats import SeedFormat
     from amicrawl.seed.jsonl import seed_of_json
     from amicrawl.seed.reader import BatchReader, SeedReader, count_entries, open_seed
-    from amicrawl.seed.seed import Fault, NotASeedError, Seed
+    from amicrawl.seed.seed import NotASeedError, Seed, SeedFault
     from amicrawl.seed.sitemap import entries_of
     from amicrawl.seed.sitemap_tree import SitemapLimits
     from amicrawl.seed.source import earlier_indexes
@@ -30,7 +30,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         BatchReader="reader",
-        Fault="seed",
+        SeedFault="seed",
         NotASeedError="seed",
         Seed="seed",
         SeedFormat="formats",
@@ -46,9 +46,9 @@ else:
 
 __all__ = [
     "BatchReader",
-    "Fault",
     "NotASeedError",
     "Seed",
+    "SeedFault",
     "SeedFormat",
     "SeedReader",
     "SitemapLimits",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from amicrawl.seed.fields import Flaw
     from amicrawl.seed.seed import FaultLog
-    from amicrawl.seed.source import Source
+    from amicrawl.seed.source import SeedSource
 
 MAX_LINE = 8 * 1024**2
 """Bytes that a line may have, its end not counted."""
@@ -49,7 +49,7 @@ def lines_of(blocks: Iterable[bytes]) -> Iterator[bytes | None]:
 
 
 def read_lines(
-    source: Source, faults: FaultLog, *, parse: Callable[[bytes, Flaw], Seed | None]
+    source: SeedSource, faults: FaultLog, *, parse: Callable[[bytes, Flaw], Seed | None]
 ) -> Generator[Seed, None, None]:
     """Yield what *parse* makes of each line of *source*: a seed, or None for nothing.
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
     from amicrawl.seed.fields import Flaw
     from amicrawl.seed.seed import FaultLog
-    from amicrawl.seed.source import Source
+    from amicrawl.seed.source import SeedSource
 
     Row = Mapping[str, object]
     from collections.abc import Mapping
@@ -86,7 +86,7 @@ def is_bulk(name: str) -> bool:
     return lowered in _BULK or lowered.endswith(_BULK_ENDINGS)
 
 
-def read_parquet(source: Source, faults: FaultLog) -> Generator[Seed, None, None]:
+def read_parquet(source: SeedSource, faults: FaultLog) -> Generator[Seed, None, None]:
     """Yield the rows of the table in *source* as seeds.
 
     Raises InputError if it is not Parquet or has no column `url` with text. A row without a URL is
@@ -221,7 +221,7 @@ def _value(scalar: pa.Scalar[Any]) -> object:
 
 
 @contextmanager
-def _table(source: Source) -> Iterator[ParquetTable]:
+def _table(source: SeedSource) -> Iterator[ParquetTable]:
     """Open the table in *source*, from where it lies or from a copy on disk."""
     with ExitStack() as stack:
         file: Path | BinaryIO
@@ -233,7 +233,7 @@ def _table(source: Source) -> Iterator[ParquetTable]:
         yield stack.enter_context(ParquetTable(file, source.name))
 
 
-def _spool(source: Source, file: BinaryIO) -> None:
+def _spool(source: SeedSource, file: BinaryIO) -> None:
     room = MAX_SPOOLED
     for block in source.blocks:
         room -= len(block)

@@ -18,9 +18,9 @@ from amicrawl.errors import InputError, UsageError
 from amicrawl.seed.formats import SeedFormat, format_named, format_of, is_called_a_table, is_web
 from amicrawl.seed.jsonl import seed_of_json
 from amicrawl.seed.lines import MAX_LINE, read_lines, seed_of_cell, seed_of_line
-from amicrawl.seed.seed import Fault, FaultLog, NotASeedError, Seed
+from amicrawl.seed.seed import FaultLog, NotASeedError, Seed, SeedFault
 from amicrawl.seed.sitemap_tree import SitemapLimits, read_sitemap
-from amicrawl.seed.source import STANDARD_INPUT, Source, earlier_indexes, opened
+from amicrawl.seed.source import STANDARD_INPUT, SeedSource, earlier_indexes, opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
@@ -88,7 +88,7 @@ class SeedReader(Iterator[Seed]):
 def open_seed(
     source: str,
     *,
-    on_fault: Callable[[Fault], None],
+    on_fault: Callable[[SeedFault], None],
     format: str | None = None,  # noqa: A002 - the word of the command line
     fetch: Fetch | None = None,
     limits: SitemapLimits | None = None,
@@ -131,7 +131,12 @@ def _seeds_of(indexes: Iterable[Path], faults: FaultLog) -> Generator[Seed, None
 
 
 def _seeds(
-    chosen: SeedFormat, source: Source, faults: FaultLog, *, fetch: Fetch | None, limits: SitemapLimits
+    chosen: SeedFormat,
+    source: SeedSource,
+    faults: FaultLog,
+    *,
+    fetch: Fetch | None,
+    limits: SitemapLimits,
 ) -> Generator[Seed, None, None]:
     match chosen:
         case SeedFormat.LINES:
@@ -213,7 +218,7 @@ class BatchReader:
         assert self.schema is not None
         return chosen(self.source, self.schema)[0]
 
-    def seeds(self, batch: pa.RecordBatch, on_fault: Callable[[Fault], None]) -> Iterator[Seed]:
+    def seeds(self, batch: pa.RecordBatch, on_fault: Callable[[SeedFault], None]) -> Iterator[Seed]:
         """Yield the seeds of *batch*, and tell *on_fault* of what cannot be read."""
         faults = FaultLog(on_fault)
 

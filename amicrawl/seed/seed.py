@@ -38,7 +38,7 @@ class Seed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class SeedFault:
     """One thing that is wrong with a seed list."""
 
     source: str
@@ -71,7 +71,7 @@ class NotASeedError(ValueError):
 class FaultLog:
     """Counts the faults of one seed list and hands each to the callback."""
 
-    def __init__(self, on_fault: Callable[[Fault], None]) -> None:
+    def __init__(self, on_fault: Callable[[SeedFault], None]) -> None:
         self._on_fault = on_fault
         self.read = 0
         """Seeds read so far."""
@@ -86,7 +86,7 @@ class FaultLog:
     def skip(self, source: str, line: int, reason: str) -> None:
         """Report something that was passed over."""
         self.bad += 1
-        self._on_fault(Fault(_escaped(source), line, _escaped(reason)))
+        self._on_fault(SeedFault(_escaped(source), line, _escaped(reason)))
 
     def leave_out(self, source: str, line: int, error: NotASeedError) -> None:
         """Report a line that should be a seed, and is none."""
@@ -97,12 +97,12 @@ class FaultLog:
             self.room -= 1
         self.bad += 1
         seed = Seed(_escaped(_cut(error.url, LONGEST_LEFT_OUT)), meta_json=error.meta_json)
-        self._on_fault(Fault(_escaped(source), line, _escaped(str(error)), left_out=seed))
+        self._on_fault(SeedFault(_escaped(source), line, _escaped(str(error)), left_out=seed))
 
     def flaw(self, source: str, line: int, reason: str) -> None:
         """Report a field that was left out of a seed."""
         self.flawed += 1
-        self._on_fault(Fault(_escaped(source), line, _escaped(reason), kept=True))
+        self._on_fault(SeedFault(_escaped(source), line, _escaped(reason), kept=True))
 
     def end_early(self, source: str, line: int, error: InputError) -> None:
         """Report that *source* cannot be read from *line* on.

@@ -30,7 +30,7 @@ MAX_DEPTH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class SitemapEntry:
     """One address in a sitemap."""
 
     number: int
@@ -43,7 +43,7 @@ class Entry:
     """Whether the address is that of another sitemap."""
 
 
-class _Kind(NamedTuple):
+class _DocumentKind(NamedTuple):
     """What one sort of document calls its parts."""
 
     entry: str
@@ -56,21 +56,21 @@ _ATOM = "{http://www.w3.org/2005/Atom"
 """The namespace of Atom, as the parser puts it; feeds of other kinds have `link` elements of it too."""
 
 _KINDS = {
-    "urlset": _Kind("url", "loc", ("lastmod", "changefreq", "priority")),
-    "sitemapindex": _Kind("sitemap", "loc", ("lastmod",), is_index=True),
-    "rss": _Kind("item", "link", ("pubDate",)),
-    "RDF": _Kind("item", "link", ()),
-    "feed": _Kind("entry", "link", ("updated",)),
+    "urlset": _DocumentKind("url", "loc", ("lastmod", "changefreq", "priority")),
+    "sitemapindex": _DocumentKind("sitemap", "loc", ("lastmod",), is_index=True),
+    "rss": _DocumentKind("item", "link", ("pubDate",)),
+    "RDF": _DocumentKind("item", "link", ()),
+    "feed": _DocumentKind("entry", "link", ("updated",)),
 }
 
 
-def entries_of(blocks: Iterable[bytes], *, base: str = "") -> Iterator[Entry]:
+def entries_of(blocks: Iterable[bytes], *, base: str = "") -> Iterator[SitemapEntry]:
     """Yield the entries of the XML document in *blocks*, whose own address is *base* where it has one.
 
     Raises NotASeedError, after the last entry that could be read, where it is not well-formed, has a
     document type declaration, or is not a sitemap. An InputError of *blocks* comes after it too.
     """
-    target = _Target(base)
+    target = _SitemapTarget(base)
     parser = etree.XMLParser(
         target=cast("Any", target),
         resolve_entities=False,
@@ -136,7 +136,7 @@ class _Texts:
         return self._parts
 
 
-class _Target:
+class _SitemapTarget:
     """Receives what the parser finds; the public methods, `taken` aside, are those that lxml calls."""
 
     def __init__(self, base: str) -> None:
@@ -146,9 +146,9 @@ class _Target:
         self._texts: _Texts | None = None
         self._element = ""
         self._count = 0
-        self._found: list[Entry] = []
+        self._found: list[SitemapEntry] = []
 
-    def taken(self) -> list[Entry]:
+    def taken(self) -> list[SitemapEntry]:
         """Hand over the entries found since the last call."""
         found, self._found = self._found, []
         return found
@@ -206,7 +206,7 @@ class _Target:
     def close(self) -> None:
         """Nothing to hand over: `taken` has done it."""
 
-    def _entry(self, texts: _Texts) -> Entry:
+    def _entry(self, texts: _Texts) -> SitemapEntry:
         self._count += 1
         kind = self._kind
         url = texts.get(kind.address)
@@ -218,7 +218,7 @@ class _Target:
         meta = {name: text for name in texts.names if name in kind.facts and (text := texts.get(name))}
         if texts.overfull:
             url, meta = "", {}
-        return Entry(self._count, url, meta, kind.is_index)
+        return SitemapEntry(self._count, url, meta, kind.is_index)
 
 
 def _resolved(base: str, url: str) -> str:

@@ -16,7 +16,7 @@ from amicrawl.seed.fields import checked_url, meta_json
 from amicrawl.seed.formats import is_web, starts_markup
 from amicrawl.seed.lines import read_lines, seed_of_line
 from amicrawl.seed.seed import NotASeedError, Seed
-from amicrawl.seed.sitemap import MAX_TEXT, Entry, entries_of
+from amicrawl.seed.sitemap import MAX_TEXT, SitemapEntry, entries_of
 from amicrawl.seed.source import opened
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from amicrawl.seed.fields import Flaw
     from amicrawl.seed.seed import FaultLog
-    from amicrawl.seed.source import Fetch, Source
+    from amicrawl.seed.source import Fetch, SeedSource
 
 MAX_ADDRESS = 2048
 """Characters that the address of a sitemap may have (sitemaps.org 0.9, `loc`)."""
@@ -45,7 +45,7 @@ class SitemapLimits:
 
 
 def read_sitemap(
-    source: Source, faults: FaultLog, *, fetch: Fetch | None, limits: SitemapLimits
+    source: SeedSource, faults: FaultLog, *, fetch: Fetch | None, limits: SitemapLimits
 ) -> Generator[Seed, None, None]:
     """Yield the URLs in the sitemap *source*, and in those it names, document by document.
 
@@ -64,7 +64,7 @@ class _Tree:
         self._limits = limits
         self._seen: set[str] = set()
 
-    def seeds(self, source: Source) -> Generator[Seed, None, None]:
+    def seeds(self, source: SeedSource) -> Generator[Seed, None, None]:
         self._seen.add(source.name)
         named: list[str] = []
         yield from self._document(source, named, deepest=not self._limits.depth)
@@ -79,7 +79,7 @@ class _Tree:
                 self._faults.skip(url, 0, str(error))
             pending.extend((url, depth + 1) for url in reversed(named))
 
-    def _document(self, source: Source, named: list[str], *, deepest: bool) -> Iterator[Seed]:
+    def _document(self, source: SeedSource, named: list[str], *, deepest: bool) -> Iterator[Seed]:
         """Yield the seeds of one document and put the sitemaps it names into *named*."""
         self._faults.room = self._limits.urls
         blocks = _limited(source, self._limits.size)
@@ -99,7 +99,7 @@ class _Tree:
             yield seed
 
     def _markup(
-        self, source: Source, blocks: Iterable[bytes], named: list[str], *, deepest: bool
+        self, source: SeedSource, blocks: Iterable[bytes], named: list[str], *, deepest: bool
     ) -> Iterator[Seed]:
         number = 0
         try:
@@ -126,7 +126,7 @@ class _Tree:
         except InputError as error:
             self._end_early(source, number, error)
 
-    def _name(self, source: Source, url: str, named: list[str], *, deepest: bool) -> bool:
+    def _name(self, source: SeedSource, url: str, named: list[str], *, deepest: bool) -> bool:
         """Put *url* among those to read; report and return False where a limit forbids it."""
         if deepest:
             reason = f"it is an index below {self._limits.depth} others; what it names is not read"
@@ -139,13 +139,13 @@ class _Tree:
         self._faults.skip(source.name, 0, reason)
         return False
 
-    def _end_early(self, source: Source, number: int, error: InputError) -> None:
+    def _end_early(self, source: SeedSource, number: int, error: InputError) -> None:
         if not number:
             raise error
         self._faults.skip(source.name, number + 1, str(error))
 
 
-def _address(entry: Entry, flaw: Flaw) -> str:
+def _address(entry: SitemapEntry, flaw: Flaw) -> str:
     if not entry.url:
         raise NotASeedError(f"the entry has no address, or more than {MAX_TEXT} characters")
     if entry.is_sitemap and len(entry.url) > MAX_ADDRESS:
@@ -153,7 +153,7 @@ def _address(entry: Entry, flaw: Flaw) -> str:
     return checked_url(entry.url, flaw)
 
 
-def _limited(source: Source, size: int) -> Iterator[bytes]:
+def _limited(source: SeedSource, size: int) -> Iterator[bytes]:
     """Yield the first *size* bytes of *source*; raise InputError behind them where there are more."""
     room = size
     for block in source.blocks:

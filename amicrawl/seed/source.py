@@ -152,7 +152,7 @@ def earlier_indexes(directory: Path) -> list[Path]:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SeedSource:
     """An opened seed list, its packing undone."""
 
     name: str
@@ -166,7 +166,7 @@ class Source:
 
 
 @contextmanager
-def opened(source: str, *, fetch: Fetch | None, stdin: BinaryIO | None) -> Iterator[Source]:
+def opened(source: str, *, fetch: Fetch | None, stdin: BinaryIO | None) -> Iterator[SeedSource]:
     """Open *source*: a path, an http(s) URL (through *fetch*), or `-` for *stdin*.
 
     Raises InputError where it cannot be opened or read, UsageError for a URL without *fetch*.
@@ -211,7 +211,7 @@ def _open_web(url: str, fetch: Fetch | None) -> BinaryIO:
         ) from error
 
 
-def _begun(name: str, file: BinaryIO, *, path: Path | None) -> Source:
+def _begun(name: str, file: BinaryIO, *, path: Path | None) -> SeedSource:
     """Read the first bytes of *file* and undo its packing."""
     head, blocks = _beginning(_read(name, file), _MAGIC)
     packing = packing_of(head)
@@ -225,7 +225,7 @@ def _begun(name: str, file: BinaryIO, *, path: Path | None) -> Source:
         raise InputError(f"{name} is packed twice. Unpack it once and give the result.")
     if head.startswith(_UTF_16):
         raise InputError(f"{name} is UTF-16 text. Convert it to UTF-8 (iconv -f UTF-16 -t UTF-8).")
-    return Source(name, head, blocks, path)
+    return SeedSource(name, head, blocks, path)
 
 
 def _read(name: str, file: BinaryIO) -> Iterator[bytes]:

@@ -418,7 +418,7 @@ def test_a_row_that_has_landed_lets_its_host_go_and_is_settled_later(make: Make)
         world.frontier.offer(offer(1, path))
     first = take(world, 10.0)
     assert world.frontier.next(12.0) is None
-    world.frontier.land(first.key, 12.0)
+    world.frontier.response_received(first.key, 12.0)
     second = take(world, 12.0)
     assert (world.frontier.in_flight, world.frontier.queued) == (2, 1)
     assert world.frontier.next(14.0) is None, "one is on its way still"
@@ -431,9 +431,9 @@ def test_a_row_lands_once_and_only_in_flight(make: Make) -> None:
     world = make()
     world.frontier.offer(offer(1, 1))
     with pytest.raises(AmicrawlError, match="is not in flight"):
-        world.frontier.land(UrlKey(1, 1), 0.0)
+        world.frontier.response_received(UrlKey(1, 1), 0.0)
     dispatch = take(world, 0.0)
-    world.frontier.land(dispatch.key, 0.0)
-    with pytest.raises(AmicrawlError, match="has landed"):
-        world.frontier.land(dispatch.key, 0.0)
+    world.frontier.response_received(dispatch.key, 0.0)
+    with pytest.raises(AmicrawlError, match="has its response"):
+        world.frontier.response_received(dispatch.key, 0.0)
     assert world.frontier.has_pending()

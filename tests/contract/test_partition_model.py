@@ -232,10 +232,10 @@ class PartitionHistory(RuleBasedStateMachine):
 
     @precondition(lambda self: self.flying())
     @rule(choice=st.integers(0, 20))
-    def land(self, choice: int) -> None:
+    def response_received(self, choice: int) -> None:
         row = self.flying()[choice % len(self.flying())]
         if not row.landed:
-            self.frontier.land(row.offer.key, 0.0)
+            self.frontier.response_received(row.offer.key, 0.0)
             row.landed = True
 
     @precondition(lambda self: self.flying())

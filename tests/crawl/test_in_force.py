@@ -12,13 +12,13 @@ from crawl.stand_in_engine import StandInEngine
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.following import Following
-from amicrawl.crawl.in_force import Source
+from amicrawl.crawl.in_force import SettingSource
 from amicrawl.crawl.internals import ScrapyEngine
 from amicrawl.crawl.run import Run
 from amicrawl.crawl.watching.control import Steering
 from amicrawl.discovery.selection import make_selection
 from amicrawl.disk import Disk
-from amicrawl.fleet.jobs.crawl.orders import Orders
+from amicrawl.fleet.jobs.crawl.live_job_settings import LiveJobSettings
 from amicrawl.fleet.jobs.live_settings import LiveSettings
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ class Crawl:
         self.ignores = selection.ignores
         (out / "control").mkdir()
         self._control = out / "control"
-        self.orders = Orders(self.run)
+        self.orders = LiveJobSettings(self.run)
         self.steering = Steering(self.run, disk=Disk())
         self._writes = 0
 
@@ -112,7 +112,7 @@ def test_a_change_of_pace_does_not_resume_a_paused_guest(tmp_path: Path) -> None
     engine = ScrapyEngine(crawler, pauses=True)
     run = Run(CrawlConfig(out=tmp_path), Identity.EXACT, CrawlSpec(is_guest=True), engine=engine)
     run.pause("disk")
-    run.in_force.layers[Source.FILES].delay = 3.0
+    run.in_force.layers[SettingSource.FILES].delay = 3.0
     run.follow_in_force()
     assert crawler.engine.paused
     run.resume("disk")

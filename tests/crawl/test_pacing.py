@@ -120,7 +120,7 @@ def test_why_a_host_is_not_asked_is_known_with_the_time(
     rules.enter(ticket, 100.0)
     assert rules.held_back(A, 100.0) == ("", None), "one is in flight, as many as are allowed"
     ticket.outcome = Outcome(status=status, **told)
-    rules.left(ticket, 100.0)
+    rules.after_exchange(ticket, 100.0)
     rules.end(ticket, 100.0)
     assert rules.held_back(A, 100.0) == (reason, seconds)
 
@@ -132,7 +132,7 @@ def test_back_off_doubles_from_the_crawl_delay() -> None:
         ticket = Ticket(A)
         rules.enter(ticket, started)
         ticket.started, ticket.outcome = started, Outcome(status=503)
-        rules.left(ticket, started)
+        rules.after_exchange(ticket, started)
         rules.end(ticket, started)
         assert rules.held_back(A, started) == ("back-off", seconds)
 
@@ -148,7 +148,7 @@ def test_a_host_can_wait_for_its_robots_txt_its_address_or_its_bandwidth() -> No
     ticket = Ticket(C)
     rules.enter(ticket, 100.0)
     ticket.received, ticket.outcome = 60_000, Outcome(status=200)
-    rules.left(ticket, 100.0)
+    rules.after_exchange(ticket, 100.0)
     rules.end(ticket, 100.0)
     reason, seconds = rules.held_back(C, 100.0)
     assert (reason, seconds is not None and seconds > 5) == ("bandwidth", True)
@@ -228,7 +228,7 @@ def test_the_address_of_a_name_is_what_was_dialled_last_and_a_literal_is_its_own
 
 
 CHANGES = {
-    *("start", "end", "hold", "let_go", "withdraw", "put_off", "keep_shut", "set_delay", "change"),
+    *("start", "end", "hold", "release", "withdraw", "note_sent", "keep_shut", "set_delay", "change"),
     *("lift", "probe", "watch"),
 }
 

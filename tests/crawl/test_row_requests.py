@@ -10,7 +10,7 @@ from scrapy import FormRequest, Request, Spider
 
 from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.links import META_JSON
-from amicrawl.crawl.requests import TICKET, request_of, words_of
+from amicrawl.crawl.requests import TICKET, request_of, row_meta
 from amicrawl.frontier import Dispatch, Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
@@ -39,7 +39,7 @@ def made_again(extra: dict[str, Any], *, priority: int = 0) -> Request:
 
 def test_a_request_that_is_its_url_comes_back_as_it_was() -> None:
     meta = {"depth": 2, "redirect_times": 1, "redirect_urls": ["http://a/"], "redirect_reasons": [301]}
-    words = words_of(Request(URL, SHOP.parse, meta=meta, priority=7), SHOP)
+    words = row_meta(Request(URL, SHOP.parse, meta=meta, priority=7), SHOP)
     assert words == meta
     again = made_again(words, priority=7)
     assert (again.url, again.priority, again.callback, again.headers) == (URL, 7, None, {})
@@ -47,7 +47,7 @@ def test_a_request_that_is_its_url_comes_back_as_it_was() -> None:
 
 
 def test_the_column_of_the_producer_goes_its_own_way() -> None:
-    assert words_of(Request(URL, meta={META_JSON: "{}"}), SHOP) == {}
+    assert row_meta(Request(URL, meta={META_JSON: "{}"}), SHOP) == {}
 
 
 @pytest.mark.parametrize(
@@ -70,18 +70,18 @@ def test_the_column_of_the_producer_goes_its_own_way() -> None:
     ],
 )
 def test_a_request_that_a_row_would_change_is_none_for_it(given: dict[str, Any]) -> None:
-    assert words_of(Request(URL), SHOP) == {}
-    assert words_of(Request(URL, **given), SHOP) is None
+    assert row_meta(Request(URL), SHOP) == {}
+    assert row_meta(Request(URL, **given), SHOP) is None
 
 
 def test_a_request_of_a_class_of_its_own_is_none_for_a_row() -> None:
-    assert words_of(FormRequest(URL, method="GET"), SHOP) is None
+    assert row_meta(FormRequest(URL, method="GET"), SHOP) is None
 
 
 def test_lists_without_an_end_are_none_for_a_row() -> None:
     endless: list[Any] = []
     endless.append(endless)
-    assert words_of(Request(URL, meta={"redirect_urls": endless}), SHOP) is None
+    assert row_meta(Request(URL, meta={"redirect_urls": endless}), SHOP) is None
 
 
 def test_of_a_row_from_a_file_nothing_else_becomes_part_of_a_request() -> None:

@@ -28,7 +28,7 @@ from object_store import CREDENTIALS, ObjectStore
 from spark_engine import needs_spark
 
 from amicrawl.clock import steady_clock
-from amicrawl.crawl.partition.batch import Link, encoded_batch, encoded_link, links_in
+from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
 from amicrawl.crawl.processes.specification import allow
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
@@ -323,7 +323,7 @@ def test_a_lease_is_kept_until_it_is_given_back_and_lost_with_the_driver() -> No
 def test_batches_pass_through_the_bucket_whatever_octets_they_have(tmp_path: Path) -> None:
     bucket = open_bucket(tmp_path.as_uri(), disk=Disk())
     batch = encoded_batch(
-        [encoded_link(Link(Seed(f"http://a.example/{n}"), Source.SEED)) for n in range(9)]
+        [encoded_link(PartitionLink(Seed(f"http://a.example/{n}"), Source.SEED)) for n in range(9)]
     )
     assert not batch.isascii()
     write_json(bucket, batches_name(0), [[3, packed(batch)]])

@@ -14,7 +14,7 @@ from loopback import RawServer, crawl, crawl_site, page
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.fleet.jobs.seedqueue import seed_in
 from amicrawl.fleet.jobs.submission import Submission, submit
-from amicrawl.seed import Fault, open_seed
+from amicrawl.seed import SeedFault, open_seed
 from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def test_no_format_of_seed_lists_hands_a_password_on(name: str, tmp_path: Path) 
         (tmp_path / name).write_bytes(LISTS[name] + b"\n")
     else:
         pq.write_table(pa.table({"url": [URL]}), tmp_path / name)
-    faults: list[Fault] = []
+    faults: list[SeedFault] = []
     with open_seed(str(tmp_path / name), on_fault=faults.append) as reader:
         assert [seed.url for seed in reader] == ["http://a.example/"]
     [fault] = faults

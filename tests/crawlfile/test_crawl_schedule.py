@@ -10,8 +10,8 @@ import pytest
 
 from amicrawl.crawlfile.schedule import (
     Action,
+    CrawlSchedule,
     LastCrawl,
-    Schedule,
     duration_of,
     last_crawls,
     plan,
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NOW = datetime(2027, 3, 10, 12, tzinfo=UTC)
-WEEKLY = Schedule(every=timedelta(days=7))
-IN_PLACE = Schedule(every=timedelta(days=7), recrawl=True)
+WEEKLY = CrawlSchedule(every=timedelta(days=7))
+IN_PLACE = CrawlSchedule(every=timedelta(days=7), recrawl=True)
 
 
 def ended(days: float, run_id: str = "") -> LastCrawl:
@@ -40,8 +40,8 @@ def broken_off(days: float, run_id: str = "") -> LastCrawl:
 @pytest.mark.parametrize(
     ("schedule", "run_id", "crawls", "action", "goes_to"),
     [
-        (Schedule(), "", [ended(1)], Action.CRAWL, ""),
-        (Schedule(), "%Y-%m-%d", [], Action.CRAWL, "2027-03-10"),
+        (CrawlSchedule(), "", [ended(1)], Action.CRAWL, ""),
+        (CrawlSchedule(), "%Y-%m-%d", [], Action.CRAWL, "2027-03-10"),
         (WEEKLY, "", [], Action.CRAWL, ""),
         (WEEKLY, "", [ended(6.9)], Action.WAIT, ""),
         (WEEKLY, "", [ended(7)], Action.CRAWL, ""),
@@ -61,7 +61,7 @@ def broken_off(days: float, run_id: str = "") -> LastCrawl:
     ],
 )  # fmt: skip
 def test_what_is_done_follows_from_what_was(
-    schedule: Schedule, run_id: str, crawls: list[LastCrawl], action: Action, goes_to: str
+    schedule: CrawlSchedule, run_id: str, crawls: list[LastCrawl], action: Action, goes_to: str
 ) -> None:
     planned = plan(schedule, run_id, crawls, now=NOW)
     assert (planned.action, planned.run_id) == (action, goes_to)

@@ -13,7 +13,7 @@ from dashboard_serving import serve_in_thread
 
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.summaries import INDEX, Summaries
-from amicrawl.fleet.jobs.watching import Seen
+from amicrawl.fleet.jobs.watching import SeenJob
 from amicrawl.record import CAPTURES
 
 if TYPE_CHECKING:
@@ -56,11 +56,11 @@ def test_a_finished_job_has_a_report_behind_a_policy_of_its_own(
 def test_a_report_is_made_once_for_an_index_and_one_that_is_damaged_is_told(tmp_path: Path) -> None:
     index = archive(tmp_path)
     summaries = Summaries(tmp_path)
-    first = summaries.page(IDENT, Seen(ENDED))
-    assert summaries.page(IDENT, Seen(ENDED)) is first
+    first = summaries.page(IDENT, SeenJob(ENDED))
+    assert summaries.page(IDENT, SeenJob(ENDED)) is first
     index.write_bytes(b"PAR1 and then nothing of the kind")
     with pytest.raises(Problem) as told:
-        summaries.page(IDENT, Seen(ENDED))
+        summaries.page(IDENT, SeenJob(ENDED))
     assert told.value.status == 500
 
 
@@ -84,14 +84,14 @@ def test_no_directory_that_redis_names_leads_elsewhere(tmp_path: Path, said: str
     archive(tmp_path)
     archive(inside, f"other-{OTHER[:5]}")
     now = json.dumps({"directory": said})
-    seen = Seen({**ENDED, "slug": "../"}, {"now": now})
+    seen = SeenJob({**ENDED, "slug": "../"}, {"now": now})
     assert not Summaries(inside).has(IDENT, seen)
 
 
 def test_a_job_that_runs_or_whose_files_are_elsewhere_has_no_report(tmp_path: Path) -> None:
     archive(tmp_path)
     running = {name: text for name, text in ENDED.items() if name != "finished_at"}
-    assert not Summaries(tmp_path).has(IDENT, Seen(running))
-    assert not Summaries(tmp_path).has(IDENT, Seen({**ENDED, "slug": "b.example-inf"}))
-    assert not Summaries(None).has(IDENT, Seen(ENDED))
-    assert Summaries(tmp_path).has(IDENT, Seen(ENDED))
+    assert not Summaries(tmp_path).has(IDENT, SeenJob(running))
+    assert not Summaries(tmp_path).has(IDENT, SeenJob({**ENDED, "slug": "b.example-inf"}))
+    assert not Summaries(None).has(IDENT, SeenJob(ENDED))
+    assert Summaries(tmp_path).has(IDENT, SeenJob(ENDED))

@@ -20,7 +20,7 @@ from amicrawl.fleet.dashboard.views import (
     job_view,
 )
 from amicrawl.fleet.dashboard.wording import link, plain
-from amicrawl.fleet.jobs.watching import FIELDS, Seen
+from amicrawl.fleet.jobs.watching import FIELDS, SeenJob
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -293,7 +293,7 @@ def test_what_a_crawl_tells_is_read_or_left_out(text: str) -> None:
         assert isinstance(view(text), list)
     assert ignores_view(["a"], text) == [{"pattern": "a", "hits": None}]
     assert entry_view(1.0, text)["type"] == "unknown"
-    seen = Seen({"url": "http://a.example/", "started_at": "1"}, {"now": text, "hosts": text})
+    seen = SeenJob({"url": "http://a.example/", "started_at": "1"}, {"now": text, "hosts": text})
     assert job_view(IDENT, seen)["state"] == "running"
 
 

@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 from dashboard_asking import until
 
-from amicrawl.fleet.dashboard.app import Guard, Hosts
+from amicrawl.fleet.dashboard.app import AccessGuard, Hosts
 from amicrawl.fleet.dashboard.serving import protocol
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def test_a_body_that_does_not_come_is_given_up_and_a_stream_behind_it_is_not() -
     scope = {"type": "http", "path": "/", "headers": [(b"host", b"127.0.0.1")]}
 
     async def serve(body_seconds: float) -> None:
-        guard = Guard(
+        guard = AccessGuard(
             application,
             hosts=Hosts("127.0.0.1", ()),
             is_healthy=lambda: True,

@@ -15,7 +15,7 @@ from redis_server import end, started_server
 
 from amicrawl.fleet.dashboard.hub import MOST_VIEWERS
 from amicrawl.fleet.dashboard.overview import Point, Rates
-from amicrawl.fleet.dashboard.stream import MOST_BYTES, MOST_LINES, Line, Viewer, Wish
+from amicrawl.fleet.dashboard.stream import MOST_BYTES, MOST_LINES, LogLine, Viewer, Wish
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -276,15 +276,15 @@ def test_state_is_told_newest_only_and_a_viewer_is_woken_once() -> None:
 
 def test_lines_beyond_the_bounds_go_oldest_first_and_are_counted_by_job() -> None:
     found, _ = viewer(jobs=frozenset({"a", "b"}))
-    found.tell_log("a", [Line(number, "download", b"{}") for number in range(MOST_LINES)], reset=True)
-    found.tell_log("b", [Line(MOST_LINES + number, "download", b'{"b":1}') for number in range(10)])
+    found.tell_log("a", [LogLine(number, "download", b"{}") for number in range(MOST_LINES)], reset=True)
+    found.tell_log("b", [LogLine(MOST_LINES + number, "download", b'{"b":1}') for number in range(10)])
     events, last = found.take()
     by_job = {json.loads(event.data)["ident"]: json.loads(event.data) for event in events}
     assert (by_job["a"]["dropped"], len(by_job["a"]["entries"])) == (10, MOST_LINES - 10)
     assert (by_job["b"]["dropped"], len(by_job["b"]["entries"])) == (0, 10)
     assert by_job["a"]["reset"] is True
     assert last == MOST_LINES + 9
-    found.tell_log("a", [Line(n, "download", b'"%s"' % (b"x" * 100_000)) for n in range(100)])
+    found.tell_log("a", [LogLine(n, "download", b'"%s"' % (b"x" * 100_000)) for n in range(100)])
     (event,), _ = found.take()
     assert len(event.data) <= MOST_BYTES + 10_000
     assert json.loads(event.data)["dropped"] > 0
@@ -297,7 +297,7 @@ def test_no_line_is_lost_or_told_twice_between_two_threads() -> None:
 
     def fill() -> None:
         for number in range(1, total + 1):
-            found.tell_log("a", [Line(number, "download", b"%d" % number)])
+            found.tell_log("a", [LogLine(number, "download", b"%d" % number)])
 
     filling = threading.Thread(target=fill)
     filling.start()

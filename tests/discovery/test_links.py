@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from amicrawl.discovery import Kind, Limits, Link, extract
+from amicrawl.discovery import Kind, Link, LinkLimits, extract
 from amicrawl.discovery.charset import charset_of
 from amicrawl.discovery.markup import MOST_ATTRIBUTES
 from amicrawl.urls import fetchable, resolve
@@ -236,9 +236,9 @@ def test_queries_go_in_the_character_set_of_the_page_and_stray_octets_survive(
 def test_what_is_taken_of_a_page_is_bounded() -> None:
     page = b"".join(b"<a href=/%d>" % number for number in range(100))
     cases = [
-        (Limits(payload=len(page) // 2), 51),
-        (Limits(links=30), 30),
-        (Limits(characters=100), 5),
+        (LinkLimits(payload=len(page) // 2), 51),
+        (LinkLimits(links=30), 30),
+        (LinkLimits(characters=100), 5),
     ]
     for limits, most in cases:
         found = extract(page, url=HERE, content_type="text/html", limits=limits)

@@ -7,7 +7,7 @@ from hypothesis import given
 from urls.url_strategies import URLS
 
 from amicrawl.config import CrawlConfig
-from amicrawl.discovery import Decision, Kind, Scope
+from amicrawl.discovery import Kind, Scope, ScopeDecision
 from amicrawl.discovery.selection import make_selection
 from amicrawl.errors import UsageError
 
@@ -47,9 +47,9 @@ SITE = Scope(
 def test_the_rule_that_puts_a_url_on_site_is_named(url: str, rule: str | None) -> None:
     decision = SITE.decide(url, kind=Kind.LINK, hops=1, parent_in_scope=True)
     assert decision == (
-        Decision(in_scope=True, rule=rule, on_site=True)
+        ScopeDecision(in_scope=True, rule=rule, on_site=True)
         if rule
-        else Decision(in_scope=False, rule="off site", on_site=False)
+        else ScopeDecision(in_scope=False, rule="off site", on_site=False)
     )
 
 
@@ -103,7 +103,7 @@ def test_the_requisites_of_a_requisite_off_site_stay_out() -> None:
 def test_links_off_site_go_one_hop_and_no_further() -> None:
     scope = Scope(hosts=frozenset({"host.example"}), links_off_site=True)
     first = scope.decide("https://far.example/", kind=Kind.LINK, hops=2, parent_in_scope=True)
-    assert first == Decision(in_scope=True, rule="linked from a page on site", on_site=False)
+    assert first == ScopeDecision(in_scope=True, rule="linked from a page on site", on_site=False)
     second = scope.decide("https://far.example/2", kind=Kind.LINK, hops=3, parent_in_scope=first.on_site)
     assert not second.in_scope
 
@@ -111,7 +111,7 @@ def test_links_off_site_go_one_hop_and_no_further() -> None:
 def test_an_empty_scope_takes_seeds_and_their_requisites_only() -> None:
     decide = Scope().decide
     seed = decide("https://a.example/", kind=Kind.LINK, hops=0, parent_in_scope=False)
-    assert seed == Decision(in_scope=True, rule="seed", on_site=True)
+    assert seed == ScopeDecision(in_scope=True, rule="seed", on_site=True)
     assert not decide("https://a.example/2", kind=Kind.LINK, hops=1, parent_in_scope=True).in_scope
     assert decide("https://b.example/x.png", kind=Kind.REQUISITE, hops=0, parent_in_scope=True).in_scope
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from amicrawl.frontier import Offer, Source
-from amicrawl.frontier.admission import BY_NAME, TRAP_SUSPECT, Admission, Refusal, TrapDetector, Verdict
+from amicrawl.frontier.admission import (
+    BY_NAME,
+    TRAP_SUSPECT,
+    Admission,
+    OfferVerdict,
+    Refusal,
+    TrapDetector,
+)
 from amicrawl.frontier.url_row import HostRow
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
@@ -13,7 +20,7 @@ from amicrawl.urls import UrlKey
 HOUR = 494_520
 """June 2026."""
 PLAIN = HostRow(7)
-IN = Verdict(None, False)
+IN = OfferVerdict(None, False)
 
 
 def link(
@@ -80,9 +87,9 @@ def test_sixteen_months_far_ahead_make_a_host_suspect_and_park_what_follows() ->
     for number in range(15):
         assert admission.weigh(calendar(number), PLAIN, urls=number, hour=HOUR) == IN
     newly = admission.weigh(calendar(15), PLAIN, urls=15, hour=HOUR)
-    assert newly == Verdict(Refusal.TRAP, True)
+    assert newly == OfferVerdict(Refusal.TRAP, True)
     suspect = PLAIN._replace(flags=TRAP_SUSPECT)
-    assert admission.weigh(link(99), suspect, urls=16, hour=HOUR) == Verdict(None, True)
+    assert admission.weigh(link(99), suspect, urls=16, hour=HOUR) == OfferVerdict(None, True)
     session = link(98, "http://a.test/x?sid=abc123def456ghi")
     assert admission.weigh(session, suspect, urls=16, hour=HOUR).refusal is None
 

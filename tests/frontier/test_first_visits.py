@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier import Found, Outcome, Status
-from amicrawl.frontier.revisits import Revisits, Visit, fingerprint_of
+from amicrawl.frontier.revisits import Observation, Revisits, fingerprint_of
 from amicrawl.frontier.url_row import UrlRow
 
 ROWS = st.builds(
@@ -30,6 +30,6 @@ def test_a_first_visit_leaves_what_any_visit_would(
 ) -> None:
     revisits, hour = Revisits(), 500_000
     outcome = Outcome(status=status, found=Found(digest=digest, unchanged=unchanged))
-    visit = Visit(hour, status == 304 or unchanged, fingerprint_of(digest))
+    visit = Observation(hour, status == 304 or unchanged, fingerprint_of(digest))
     first = revisits.scheduled(row, outcome, None, hour)
     assert row.changed(first) == row.changed(revisits._scheduled(row, visit, None, hour))

@@ -16,7 +16,7 @@ from amicrawl.frontier.revisits import (
     LAST_HOUR,
     FreshnessParams,
     History,
-    Visit,
+    Observation,
     estimate_rate,
     g,
     gain,
@@ -124,15 +124,15 @@ def test_golden_changes_are_found(directory: Path) -> None:
         if is_near(line["stored_simhash"], line["simhash"]):
             continue
         history = History(content_fp=number(line["stored_fp"]))
-        visit = Visit(1, not_modified=line["not_modified"], content_fp=number(line["fp"]))
+        visit = Observation(1, not_modified=line["not_modified"], content_fp=number(line["fp"]))
         assert is_changed(history, visit) is line["changed"], line
 
 
 FAILED = range(400, 600)
 
 
-def visit_in(outcome: dict[str, Any]) -> Visit:
-    return Visit(
+def visit_in(outcome: dict[str, Any]) -> Observation:
+    return Observation(
         outcome["fetched_at"],
         not_modified=outcome.get("not_modified", False),
         content_fp=number(outcome.get("content_fp", "0")),
@@ -272,6 +272,6 @@ def test_what_is_no_rate_gains_nothing() -> None:
 
 def test_counts_stay_within_their_fields() -> None:
     full = History(1, 2, 2, 2**32 - 1, 2**32 - 1, 2**16 - 1, 5)
-    assert observe(full, Visit(3, not_modified=True)).no_change_streak == 2**16 - 1
-    changed = observe(full, Visit(3, content_fp=6))
+    assert observe(full, Observation(3, not_modified=True)).no_change_streak == 2**16 - 1
+    changed = observe(full, Observation(3, content_fp=6))
     assert (changed.crawl_count, changed.change_count) == (2**32 - 1, 2**32 - 1)

@@ -6,7 +6,7 @@ from itertools import count
 
 import numpy as np
 
-from amicrawl.frontier.inventory import Run
+from amicrawl.frontier.inventory import HostRun
 from amicrawl.frontier.queue import HostQueue, Rotation
 from amicrawl.frontier.url_row import number_at, order_of, place
 
@@ -54,7 +54,7 @@ def test_a_lane_filed_again_goes_to_the_end_of_the_line() -> None:
 
 def test_rows_are_taken_from_both_ends_of_a_lane_each_once() -> None:
     made = HostQueue(1)
-    made.follow(Run(np.arange(10), 0, 10), lambda number: place(order_of(0), number, number))
+    made.follow(HostRun(np.arange(10), 0, 10), lambda number: place(order_of(0), number, number))
     for number in (20, 21):
         made.push(place(order_of(0), number, number))
     far, order = [3, 4, 9, 11], list[int]()

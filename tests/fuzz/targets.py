@@ -16,7 +16,7 @@ import orjson
 from frontier.format.frontier_files import made_up
 from frontier.format.mutations import read_all, sound
 
-from amicrawl.archive.index.lookup.query import Row
+from amicrawl.archive.index.lookup.query import IndexRow
 from amicrawl.archive.report.line_batches import cdxj_lines
 from amicrawl.archive.table.block_rows import rows_of_block
 from amicrawl.archive.table.convert import converted
@@ -113,7 +113,7 @@ def cdxj(octets: bytes) -> None:
     converted(lines, EOT)
     for line in lines:
         with suppress(InputError, ValueError):
-            Row(line)
+            IndexRow(line)
 
 
 def redis(octets: bytes) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from amicrawl.archive.index.zipnum.writer import Written, write_zipnum
+from amicrawl.archive.index.zipnum.writer import WrittenCluster, write_zipnum
 from amicrawl.disk import Disk
 
 if TYPE_CHECKING:
@@ -26,7 +26,9 @@ def pages(count: int, host: str = "com,example") -> list[bytes]:
     return [line(f"{host})/p{number:06}", f"20200101{number:06}") for number in range(count)]
 
 
-def cluster(lines: Iterable[bytes], directory: Path, *, block: int = 5, shard: int = 10) -> Written:
+def cluster(
+    lines: Iterable[bytes], directory: Path, *, block: int = 5, shard: int = 10
+) -> WrittenCluster:
     """Write a small cluster."""
     return write_zipnum(lines, directory, disk=Disk(), block_lines=block, shard_lines=shard)
 

@@ -26,7 +26,7 @@ from index.lookup_lines import cluster, line, pages, plain
 from loopback import environment
 from typer.testing import CliRunner
 
-from amicrawl.archive.index.lookup.query import FORMATS, Bounds, Row, TooMuch, answer, count_pages
+from amicrawl.archive.index.lookup.query import FORMATS, Bounds, IndexRow, TooMuch, answer, count_pages
 from amicrawl.archive.index.lookup.request import MatchType, filter_of, key_range, request_of
 from amicrawl.archive.index.lookup.server import CdxServer
 from amicrawl.archive.index.lookup.source import IndexSource, SortedFile, open_sources
@@ -189,7 +189,7 @@ def test_filters_contain_equal_match_and_turn_round(
 def test_an_expression_that_backtracking_would_never_end_gets_its_answer(
     expression: str, is_kept: bool
 ) -> None:
-    row = Row(line(f"com,example)/{'a' * 5000}!", "2020"))
+    row = IndexRow(line(f"com,example)/{'a' * 5000}!", "2020"))
     assert filter_of(f"~url:{expression}").keeps([row] * 50) == [is_kept] * 50
 
 
@@ -316,7 +316,7 @@ def test_a_range_beyond_the_cluster_and_one_in_the_middle_of_a_block_are_counted
 
 
 def test_forms_of_output() -> None:
-    row = Row(
+    row = IndexRow(
         b"com,example)/ 20200101000000 "
         b'{"url": "http://example.com/\\u00e9 x\\n", "status": 200, "n": null}'
     )
@@ -338,16 +338,18 @@ def test_forms_of_output() -> None:
 
 
 def test_cdx_lines_have_fields_too() -> None:
-    eleven = Row(
+    eleven = IndexRow(
         b"com,example)/ 20200101000000 http://example.com/ text/html 200 ABC - - 123 456 x.warc.gz"
     )
     assert eleven.fields["length"] == "123"
     assert eleven.fields["offset"] == "456"
     assert "redirect" not in eleven.fields
-    nine = Row(b"com,example)/ 20200101000000 http://example.com/ text/html 200 ABC - 456 x.warc.gz")
+    nine = IndexRow(
+        b"com,example)/ 20200101000000 http://example.com/ text/html 200 ABC - 456 x.warc.gz"
+    )
     assert nine.fields["offset"] == "456"
-    assert Row(b"a b").fields == {"urlkey": "a", "timestamp": "b"}
-    assert Row(b"").timestamp == ""
+    assert IndexRow(b"a b").fields == {"urlkey": "a", "timestamp": "b"}
+    assert IndexRow(b"").timestamp == ""
 
 
 @given(st.lists(st.binary(max_size=40).filter(lambda each: b"\n" not in each), max_size=8))

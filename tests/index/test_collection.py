@@ -21,10 +21,10 @@ from index.archive_files import gzip_member, http, unexpected, warc
 from index.page_making import DATE, record, records, write_pages
 from typer.testing import CliRunner
 
-from amicrawl.archive.index.collection.products import FileJob, LineMaker, Seen
+from amicrawl.archive.index.collection.products import FileJob, LineMaker, SeenRecord
 from amicrawl.archive.index.derivatives.file import LeftOutError, Maker
 from amicrawl.archive.index.sidecar.detectors import Characteriser, Detectors, subject_of
-from amicrawl.archive.index.sidecar.file import Merged, Sidecar
+from amicrawl.archive.index.sidecar.file import MergedIndex, Sidecar
 from amicrawl.archive.index.sidecar.media_type import Signatures
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from typer.testing import Result
 
     from amicrawl.archive.index.collection.products import Product
-    from amicrawl.archive.index.sidecar.findings import Identity
+    from amicrawl.archive.index.sidecar.findings import TypeIdentity
 
     Made = tuple[Path, Result]
 
@@ -349,9 +349,9 @@ def test_a_detector_that_fails_is_told_and_what_others_find_is_kept(tmp_path: Pa
     job = FileJob(source, "x.warc", tmp_path, ("sidecar", "merged"), source.name)
     detectors = Characteriser(Detectors(types=(_Failing(), Signatures())))
     sidecar = Sidecar(tmp_path / "x.meta.gz", job, Maker())
-    merged = Merged(tmp_path / "x.cdxj", job, Maker())
+    merged = MergedIndex(tmp_path / "x.cdxj", job, Maker())
     for one in read_records(source, on_broken=unexpected):
-        seen = Seen(one, None, LineMaker(job))
+        seen = SeenRecord(one, None, LineMaker(job))
         subject = subject_of(one)
         seen.findings = None if subject is None else detectors.findings(subject)
         told = "a detector failed at this record: failing" if one.type == "response" else None
@@ -369,11 +369,11 @@ class _Failing:
     name = "failing"
     version = "1"
 
-    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+    def identify(self, content: bytes, *, is_whole: bool) -> TypeIdentity:
         raise RuntimeError("of no use to anybody")
 
 
-def _loss_at(product: Product, seen: Seen) -> str | None:
+def _loss_at(product: Product, seen: SeenRecord) -> str | None:
     try:
         product.add(seen)
     except LeftOutError as error:

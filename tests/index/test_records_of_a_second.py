@@ -10,14 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amicrawl.archive.index.merging.join import Join, MergeCounts
-from amicrawl.archive.index.merging.sides import Side, Ties
+from amicrawl.archive.index.merging.sides import JoinKeys, Side
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 WHEN = "org,a)/ 20121026215942"
 TIES = st.builds(
-    Ties,
+    JoinKeys,
     when=st.just(WHEN),
     record_id=st.sampled_from(["", "1", "2"]),
     filename=st.sampled_from(["", "f", "g"]),
@@ -31,7 +31,7 @@ def differ(one: str, other: str) -> bool:
     return bool(one and other) and one != other
 
 
-def told_apart(line: Ties, record: Ties) -> bool:
+def told_apart(line: JoinKeys, record: JoinKeys) -> bool:
     return (
         differ(line.record_id, record.record_id)
         or differ(line.filename, record.filename)
@@ -40,7 +40,7 @@ def told_apart(line: Ties, record: Ties) -> bool:
     )
 
 
-def found_plainly(sides: Sequence[Side], lines: Sequence[Ties]) -> list[bytes]:
+def found_plainly(sides: Sequence[Side], lines: Sequence[JoinKeys]) -> list[bytes]:
     """Say what each line gets, by comparing it with every record."""
     gets: dict[int, bytes] = {}
     taken: set[int] = set()
@@ -50,7 +50,7 @@ def found_plainly(sides: Sequence[Side], lines: Sequence[Ties]) -> list[bytes]:
             taken.add(records[-1])
             gets[number] = sides[records[-1]].addition
 
-    def records(line: Ties) -> list[int]:
+    def records(line: JoinKeys) -> list[int]:
         return [n for n, side in enumerate(sides) if n not in taken and not told_apart(line, side.ties)]
 
     for number, line in enumerate(lines):
@@ -69,16 +69,18 @@ def found_plainly(sides: Sequence[Side], lines: Sequence[Ties]) -> list[bytes]:
     return [gets.get(number, b"") for number in range(len(lines))]
 
 
-X, Y = (Side(Ties(WHEN, "", name, "", "A"), addition) for name, addition in (("", b"x"), ("f", b"y")))
+X, Y = (
+    Side(JoinKeys(WHEN, "", name, "", "A"), addition) for name, addition in (("", b"x"), ("f", b"y"))
+)
 """Records that the same line may get, of which different things are known."""
 
 
 @pytest.mark.slow
-@example([X, Y, X], [Ties(WHEN, "", "", "", "A")])
-@example([Y, X, Y], [Ties(WHEN, "", "", "", "A")] * 3)
+@example([X, Y, X], [JoinKeys(WHEN, "", "", "", "A")])
+@example([Y, X, Y], [JoinKeys(WHEN, "", "", "", "A")] * 3)
 @given(st.lists(st.builds(Side, ties=TIES, addition=ADDITIONS), max_size=12), st.lists(TIES, max_size=8))
 def test_a_line_gets_what_comparing_it_with_every_record_would_find(
-    sides: list[Side], lines: list[Ties]
+    sides: list[Side], lines: list[JoinKeys]
 ) -> None:
     texts = []
     for line in lines:

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from amicrawl.archive.index.collection.products import MARKS, jobs_for
 from amicrawl.archive.index.collection.remote import PlacedJob, do_placed, do_placed_alone
-from amicrawl.archive.location import Facts, Location
+from amicrawl.archive.location import Location, PathFacts
 from amicrawl.archive.spark import came_of
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode
@@ -63,7 +63,7 @@ def placed(sources: list[Location], out: Location) -> list[PlacedJob]:
         [source.as_path for source in sources], Path(), products=["cdxj"], in_directories=False
     )
     return [
-        PlacedJob(job, source, source.facts() or Facts(0, 0), out)
+        PlacedJob(job, source, source.facts() or PathFacts(0, 0), out)
         for job, source in zip(jobs, sources, strict=True)
     ]
 

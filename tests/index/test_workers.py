@@ -9,7 +9,7 @@ from collections import Counter
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.archive.workers import Done, JobProgress, Lost, run_jobs
+from amicrawl.archive.workers import JobDone, JobProgress, Lost, run_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,7 +32,7 @@ def fate(job: str, tell: Callable[[Any], None]) -> str:
 def test_a_process_that_dies_costs_its_own_job_only() -> None:
     jobs = ["one", "killed", "two", "gone", "raises", "hangs", "three"]
     heard = list(run_jobs(jobs, fate, processes=2, patience=timedelta(seconds=6)))
-    done = {told.job: told.answer for told in heard if isinstance(told, Done)}
+    done = {told.job: told.answer for told in heard if isinstance(told, JobDone)}
     lost = {told.job: told for told in heard if isinstance(told, Lost)}
     assert done == {"one": "ONE", "two": "TWO", "three": "THREE"}
     assert set(lost) == {"killed", "gone", "raises", "hangs"}

@@ -13,7 +13,7 @@ from index.lookup_lines import cluster, line, pages, plain
 
 from amicrawl.archive.index.lookup.source import STRETCH, SortedFile, open_sources
 from amicrawl.archive.index.zipnum.cluster import (
-    Block,
+    BlockLocation,
     Cluster,
     idx_line,
     json_idx_head,
@@ -21,7 +21,7 @@ from amicrawl.archive.index.zipnum.cluster import (
     pack,
     parse_idx_line,
 )
-from amicrawl.archive.index.zipnum.writer import Written, write_zipnum
+from amicrawl.archive.index.zipnum.writer import WrittenCluster, write_zipnum
 from amicrawl.archive.lines.sorted_lines import SortedLines
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
@@ -38,7 +38,7 @@ def read(directory: Path, start: bytes = EVERYTHING[0], end: bytes = EVERYTHING[
 
 def test_a_cluster_reads_back_as_written(tmp_path: Path) -> None:
     lines = pages(23)
-    assert cluster(lines, tmp_path) == Written(lines=23, blocks=5, shards=3)
+    assert cluster(lines, tmp_path) == WrittenCluster(lines=23, blocks=5, shards=3)
     assert read(tmp_path) == lines
 
 
@@ -77,7 +77,7 @@ def test_the_same_lines_give_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_a_line_of_the_index_is_pinned() -> None:
-    block = Block(b"com,example)/p05 20200101000000", "cdx-00000.gz", 187, 190, 2)
+    block = BlockLocation(b"com,example)/p05 20200101000000", "cdx-00000.gz", 187, 190, 2)
     written = b"com,example)/p05 20200101000000\tcdx-00000.gz\t187\t190\t2\n"
     assert idx_line(block) == written
     assert parse_idx_line(written) == block
@@ -98,7 +98,7 @@ def test_duplicates_and_legends_are_left_out_and_malformed_lines_are_told(tmp_pa
         disk=Disk(),
         on_rejected=lambda *rejected: told.append(rejected),
     )
-    assert written == Written(lines=2, blocks=1, shards=1, duplicates=1, rejected=1)
+    assert written == WrittenCluster(lines=2, blocks=1, shards=1, duplicates=1, rejected=1)
     assert told == [(b"nonsense", "no urlkey, timestamp and fields, with a space between")]
     assert read(tmp_path) == [first, second]
 
@@ -136,7 +136,7 @@ def test_a_disk_that_fills_up_leaves_nothing_that_looks_whole(tmp_path: Path) ->
 
 
 def test_no_lines_make_an_empty_cluster(tmp_path: Path) -> None:
-    assert cluster([], tmp_path) == Written()
+    assert cluster([], tmp_path) == WrittenCluster()
     assert read(tmp_path) == []
     assert Cluster(tmp_path / "cluster.idx").block_count(*EVERYTHING) == 0
 
@@ -212,7 +212,9 @@ def test_blocks_need_not_lie_side_by_side(tmp_path: Path) -> None:
     index = b""
     for each, member, place in zip(lines, members, places, strict=True):
         shard[place : place + len(member)] = member
-        index += idx_line(Block(b" ".join(each.split(b" ")[:2]), "cdx-00000.gz", place, len(member)))
+        index += idx_line(
+            BlockLocation(b" ".join(each.split(b" ")[:2]), "cdx-00000.gz", place, len(member))
+        )
     assert max(map(len, members)) < 200
     (tmp_path / "cdx-00000.gz").write_bytes(shard)
     (tmp_path / "cluster.idx").write_bytes(index)
@@ -250,10 +252,14 @@ def test_an_index_cannot_lead_out_of_its_directory(tmp_path: Path, shard: str) -
     (tmp_path / "outside.gz").write_bytes(member)
     inside = tmp_path / "inside"
     inside.mkdir()
-    (inside / "cluster.idx").write_bytes(idx_line(Block(b"com,example)/ 1", shard, 0, len(member), 1)))
+    (inside / "cluster.idx").write_bytes(
+        idx_line(BlockLocation(b"com,example)/ 1", shard, 0, len(member), 1))
+    )
     with pytest.raises(InputError, match="not in its directory"):
         read(inside)
-    (inside / "cluster.idx").write_bytes(idx_line(Block(b"com,example)/ 1", "x", 0, len(member), 1)))
+    (inside / "cluster.idx").write_bytes(
+        idx_line(BlockLocation(b"com,example)/ 1", "x", 0, len(member), 1))
+    )
     (inside / "cluster.loc").write_text(f"x\t{shard}\n")
     with pytest.raises(InputError, match="not in its directory"):
         read(inside)
@@ -281,7 +287,9 @@ def test_a_shard_may_be_a_link_to_another_disk(tmp_path: Path) -> None:
 def test_a_bomb_is_not_inflated(tmp_path: Path) -> None:
     member = pack(b"a 1 {}\n" + b"x" * (65 * 1024**2))
     (tmp_path / "cdx-00000.gz").write_bytes(member)
-    (tmp_path / "cluster.idx").write_bytes(idx_line(Block(b"a 1", "cdx-00000.gz", 0, len(member), 1)))
+    (tmp_path / "cluster.idx").write_bytes(
+        idx_line(BlockLocation(b"a 1", "cdx-00000.gz", 0, len(member), 1))
+    )
     with pytest.raises(DamagedFileError, match="longer than"):
         read(tmp_path)
 
@@ -292,9 +300,9 @@ def test_the_index_of_a_wacz_package_is_read_too(tmp_path: Path) -> None:
     (tmp_path / "index.cdx.gz").write_bytes(b"".join(members))
     (tmp_path / "index.idx").write_bytes(
         json_idx_head("index.cdx.gz")
-        + json_idx_line(Block(b"com,example)/p000000 20200101000000", "", 0, len(members[0])))
+        + json_idx_line(BlockLocation(b"com,example)/p000000 20200101000000", "", 0, len(members[0])))
         + json_idx_line(
-            Block(b"com,example)/p000005 20200101000005", "", len(members[0]), len(members[1]))
+            BlockLocation(b"com,example)/p000005 20200101000005", "", len(members[0]), len(members[1]))
         )
     )
     for path in (tmp_path / "index.idx", tmp_path / "index.cdx.gz", tmp_path):

@@ -18,7 +18,7 @@ from amicrawl.fleet.jobs import lookup, queues, verbs
 from amicrawl.fleet.jobs.connection import connect
 from amicrawl.fleet.jobs.ident import ident_of, normalised
 from amicrawl.fleet.jobs.lease import Claims, Happened
-from amicrawl.fleet.jobs.link import Fed, Link, fetched_copy
+from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
 from amicrawl.fleet.jobs.logs import parsed
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord
 from amicrawl.fleet.jobs.record import encoded_info, info_of
@@ -126,7 +126,7 @@ def life(shared_redis: RedisServer) -> Life:
     pipeline.report("Running", NOW, MEASURED, slots=1, running=0)
     claim = Claims(store).reserve(["pending"], pipeline.key, timedelta(minutes=1))
     assert claim is not None
-    link = Link(
+    link = CrawlLink(
         store,
         fetched_copy(store, ident, token=claim.token),
         ttl=timedelta(minutes=1),

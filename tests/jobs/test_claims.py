@@ -16,7 +16,7 @@ from redis_server import RedisServer, end, started_server
 from amicrawl.errors import UsageError
 from amicrawl.fleet.jobs import lookup, verbs
 from amicrawl.fleet.jobs.connection import JobStore, connect
-from amicrawl.fleet.jobs.lease import Claims, Finished, GivenBack, Happened, Refusal, Renewal
+from amicrawl.fleet.jobs.lease import Claims, Finished, GivenBack, Happened, RefusedEntry, Renewal
 from amicrawl.fleet.jobs.queues import queue_order
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def test_what_is_no_job_is_taken_out_of_the_queue_and_told(store: JobStore) -> N
     raw(store).rpush(
         "pending", IDENTS[0], IDENTS[3], IDENTS[2], IDENTS[1], "working", "../../etc", "x" * 5000, "\x00"
     )
-    refused: list[Refusal] = []
+    refused: list[RefusedEntry] = []
     claim = Claims(store, refused=refused.append).reserve(["pending"], OWNER)
     assert claim is not None
     assert claim.unit == IDENTS[0]
@@ -178,7 +178,7 @@ def test_keys_of_a_wrong_type_are_passed_over(store: JobStore) -> None:
 def test_an_entry_that_is_there_twice_is_crawled_once(store: JobStore) -> None:
     queue(store, IDENTS[0])
     raw(store).lpush("pending", IDENTS[0])
-    refused: list[Refusal] = []
+    refused: list[RefusedEntry] = []
     claims = Claims(store, refused=refused.append)
     assert claims.reserve(["pending"], OWNER) is not None
     assert claims.reserve(["pending"], "pipeline:other") is None

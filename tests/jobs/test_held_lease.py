@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.fleet.jobs.lease_time import HeldLease, Pulse
+from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor, HeldLease
 
 
 class Clock:
@@ -52,15 +52,15 @@ def test_a_lease_that_was_never_renewed_or_was_lost_is_not_held() -> None:
 
 
 def test_the_lease_of_a_crawl_that_starts_is_renewed_for_it_every_quarter() -> None:
-    pulse = Pulse(40.0, 1000.0)
+    pulse = HeartbeatMonitor(40.0, 1000.0)
     assert [pulse.is_our_turn(moment) for moment in (1009.9, 1010.0)] == [False, True]
     pulse.renewed(1010.0)
     assert [pulse.is_our_turn(moment) for moment in (1019.9, 1020.0)] == [False, True]
 
 
-def begun_pulse() -> Pulse:
+def begun_pulse() -> HeartbeatMonitor:
     """Return the renewals of a crawl that was last heard of at 1012, with a lease of 40 s."""
-    pulse = Pulse(40.0, 1000.0)
+    pulse = HeartbeatMonitor(40.0, 1000.0)
     pulse.looked(30.0, 1010.0, 1010.0)
     assert not pulse.has_begun
     pulse.looked(40.0, 1011.0, 1012.0)

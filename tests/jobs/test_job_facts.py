@@ -8,11 +8,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from amicrawl.fleet.jobs.crawl.reporting import Facts, Figures
+from amicrawl.fleet.jobs.crawl.reporting import Figures, JobFacts
 from amicrawl.fleet.jobs.lease import Claim
 
 
-def facts(clock: list[float]) -> Facts:
+def facts(clock: list[float]) -> JobFacts:
     """Return the facts of a crawl with nothing in it, by a clock that the test turns."""
     run: Any = SimpleNamespace(
         has_frontier=False, following=None, sealed=[], waiting=0, state="running", paused=set(), later=0,
@@ -23,7 +23,7 @@ def facts(clock: list[float]) -> Facts:
         delay=0, delay_max=0, concurrency=1, suppress_ignore_reports=False, age="1", faults=Counter()
     )
     link: Any = SimpleNamespace(inbox=SimpleNamespace(dropped=0))
-    return Facts(run, orders, link, Claim("a", 1), wall=lambda: 0.0, clock=lambda: clock[0])
+    return JobFacts(run, orders, link, Claim("a", 1), wall=lambda: 0.0, clock=lambda: clock[0])
 
 
 def test_rates_are_of_this_attempt_whenever_the_earlier_ones_are_counted() -> None:

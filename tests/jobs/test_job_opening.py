@@ -12,7 +12,7 @@ from scrapy.settings import Settings
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 from amicrawl.fleet.jobs.crawl.leased import LeaseLost
-from amicrawl.fleet.jobs.crawl.opening import Job, open_job, redis_of
+from amicrawl.fleet.jobs.crawl.opening import HeldJob, open_job, redis_of
 from amicrawl.fleet.jobs.lease import Claims
 from amicrawl.fleet.jobs.lease_time import TOKEN_VARIABLE
 
@@ -27,7 +27,7 @@ URL = "http://a.example/"
 
 def opened(
     server: RedisServer, ident: str, directory: Path, variables: Mapping[str, str] | None = None
-) -> Job:
+) -> HeldJob:
     environment = {"REDIS_URL": server.url, **(variables or {})}
     return open_job(ident, Settings(), directory=directory, environment=environment)
 

@@ -11,7 +11,7 @@ from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.following import Following
 from amicrawl.crawl.run import Run
 from amicrawl.discovery import IgnoreSet, Scope, Selection
-from amicrawl.fleet.jobs.crawl.orders import BY_OPERATOR, Orders
+from amicrawl.fleet.jobs.crawl.live_job_settings import BY_OPERATOR, LiveJobSettings
 from amicrawl.fleet.jobs.live_settings import LiveSettings
 
 
@@ -31,7 +31,7 @@ def ignores_of(run: Run) -> set[str]:
 
 
 def test_each_request_draws_its_own_delay_between_the_least_and_the_greatest(run: Run) -> None:
-    orders = Orders(run, random=Random(7))
+    orders = LiveJobSettings(run, random=Random(7))
     assert orders.follow(LiveSettings(delay_min=250, delay_max=375, concurrency=3)) == [
         "concurrency 3, delay 250 to 375 ms"
     ]
@@ -49,7 +49,7 @@ def test_each_request_draws_its_own_delay_between_the_least_and_the_greatest(run
 
 
 def test_concurrency_bounds_the_crawl_and_each_host_and_the_machine_bounds_it(run: Run) -> None:
-    orders = Orders(run)
+    orders = LiveJobSettings(run)
     orders.follow(LiveSettings(concurrency=2, delay_min=0))
     assert run.limit.limit == 2
     run.gates.start(1, 0.0)
@@ -61,7 +61,7 @@ def test_concurrency_bounds_the_crawl_and_each_host_and_the_machine_bounds_it(ru
 
 
 def test_ignores_come_and_go_and_those_of_the_configuration_stay(run: Run) -> None:
-    orders = Orders(run)
+    orders = LiveJobSettings(run)
     orders.follow(LiveSettings(ignores=frozenset({"a$", "configured", "(broken"})))
     assert ignores_of(run) == {"a$", "configured"}
     assert len(orders.faults) == 1
@@ -73,7 +73,7 @@ def test_ignores_come_and_go_and_those_of_the_configuration_stay(run: Run) -> No
 
 
 def test_what_says_nothing_changes_nothing(run: Run) -> None:
-    orders = Orders(run)
+    orders = LiveJobSettings(run)
     orders.follow(LiveSettings(delay_min=500, delay_max=500, concurrency=1, ignores=frozenset({"a$"})))
     assert orders.follow(LiveSettings(paused=None, ignores=None)) == []
     assert ignores_of(run) == {"a$", "configured"}
@@ -81,7 +81,7 @@ def test_what_says_nothing_changes_nothing(run: Run) -> None:
 
 
 def test_a_pause_of_the_operator_is_one_reason_among_others(run: Run) -> None:
-    orders = Orders(run)
+    orders = LiveJobSettings(run)
     run.pause("disk")
     assert orders.follow(LiveSettings(paused=True)) == ["paused"]
     assert run.paused == {"disk", BY_OPERATOR}

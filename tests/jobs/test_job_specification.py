@@ -13,7 +13,7 @@ from scrapy.settings import Settings
 from amicrawl.config import CrawlConfig
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fleet.jobs.connection import connect
-from amicrawl.fleet.jobs.crawl.opening import Job
+from amicrawl.fleet.jobs.crawl.opening import HeldJob
 from amicrawl.fleet.jobs.crawl.specification import JobArguments, fetched, take_settings
 from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.fleet.jobs.lease import Claim
@@ -34,7 +34,9 @@ def settings_of(
     copy.ignores = list(ignores)
     store = connect({"REDIS_URL": "redis://127.0.0.1:1/0"})
     settings = Settings(own)
-    take_settings(Job(store, copy, Claim("abc", 1), timedelta(seconds=9), 0.0, by_hand=False), settings)
+    take_settings(
+        HeldJob(store, copy, Claim("abc", 1), timedelta(seconds=9), 0.0, by_hand=False), settings
+    )
     store.close()
     return settings
 

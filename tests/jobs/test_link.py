@@ -16,7 +16,7 @@ from amicrawl.errors import InputError
 from amicrawl.fleet.jobs import verbs
 from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.fleet.jobs.lease import Claims, Happened
-from amicrawl.fleet.jobs.link import Fed, Link, fetched_copy, restore
+from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy, restore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.live_settings import Answer
+    from amicrawl.fleet.jobs.live_settings import FlushReply
 
 TTL = timedelta(seconds=2)
 
@@ -38,9 +38,11 @@ class Crawl:
         self.ident = submitted(server, "http://a.example/")
         claim = Claims(self.store).reserve(["pending"], "pipeline:test", ttl)
         assert claim is not None
-        self.told: list[Answer] = []
+        self.told: list[FlushReply] = []
         copy = fetched_copy(self.store, claim.unit, token=claim.token)
-        self.link = Link(self.store, copy, ttl=ttl, on_answer=self.told.append, renewed=steady_clock())
+        self.link = CrawlLink(
+            self.store, copy, ttl=ttl, on_answer=self.told.append, renewed=steady_clock()
+        )
         self.link.start()
 
     def key(self, name: str) -> str:

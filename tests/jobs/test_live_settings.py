@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.fleet.jobs.live_settings import Answer, live_settings
+from amicrawl.fleet.jobs.live_settings import FlushReply, live_settings
 
 SOUND = {"delay_min": "250", "delay_max": "375", "concurrency": "3", "suppress_ignore_reports": "true"}
 
@@ -57,4 +57,4 @@ def test_what_could_not_be_read_says_nothing() -> None:
 def test_nothing_in_redis_raises(raw: dict[str, str], ignores: list[str], wishes: list[str]) -> None:
     settings = live_settings("x", raw, ignores, wishes)
     assert settings.delay_min is None or settings.delay_min >= 0
-    assert Answer.read(["LOST", 0, "epoch"]).what == "LOST"
+    assert FlushReply.read(["LOST", 0, "epoch"]).what == "LOST"

@@ -34,10 +34,10 @@ from amicrawl.fleet.jobs.data_directory import (
     opened_store,
     raise_fence,
 )
-from amicrawl.fleet.jobs.ending import Reaper, Verdict, sentence, verdict
+from amicrawl.fleet.jobs.ending import EndVerdict, Reaper, sentence, verdict
 from amicrawl.fleet.jobs.job_bucket import fetch
 from amicrawl.fleet.jobs.lease import Claim, Claims, GivenBack
-from amicrawl.fleet.jobs.lease_time import Pulse
+from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
 from amicrawl.fleet.jobs.pipeline_record import (
     PipelineIdentity,
     PipelineRecord,
@@ -48,7 +48,7 @@ from amicrawl.fleet.jobs.pipeline_record import (
 from amicrawl.fleet.jobs.record import encoded_info, info_of
 from amicrawl.record.bucket import open_bucket
 from amicrawl.record.files import SealedFile
-from amicrawl.record.uploaded import Manifest, Uploaded
+from amicrawl.record.uploaded import Uploaded, UploadManifest
 from amicrawl.record.writer import next_number
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ def raw(store: JobStore) -> Any:
 
 
 def test_a_crawl_that_renews_is_alive_and_one_that_stops_to_is_hung() -> None:
-    pulse = Pulse(30, 0)
+    pulse = HeartbeatMonitor(30, 0)
     for second in range(1, 20):
         pulse.looked(29.9, second, second)
     assert pulse.has_begun
@@ -86,7 +86,7 @@ def test_a_crawl_that_renews_is_alive_and_one_that_stops_to_is_hung() -> None:
 
 
 def test_until_a_crawl_renews_itself_the_pipeline_does_for_a_while() -> None:
-    pulse = Pulse(30, 0, startup=60)
+    pulse = HeartbeatMonitor(30, 0, startup=60)
     now = 0.0
     while not pulse.is_hung(now):
         now += 1
@@ -101,7 +101,7 @@ def test_until_a_crawl_renews_itself_the_pipeline_does_for_a_while() -> None:
 def test_our_own_renewals_are_not_taken_for_the_crawls_however_slowly_redis_answers(slow: float) -> None:
     """Of every few calls one takes long, in which the machine does something else."""
     now, renewed_at = 0.0, 0.0
-    pulse = Pulse(8, now)
+    pulse = HeartbeatMonitor(8, now)
     for turn in range(40):
         now += 1
         asked = now
@@ -122,7 +122,7 @@ def test_our_own_renewals_are_not_taken_for_the_crawls_however_slowly_redis_answ
 @pytest.mark.parametrize("pause", [1, 5, 30])
 def test_no_crawl_is_taken_for_hung_because_redis_did_not_answer(pause: int) -> None:
     """However long the last pause was between two tries to look."""
-    pulse = Pulse(30, 0)
+    pulse = HeartbeatMonitor(30, 0)
     pulse.looked(29.9, 2, 2)
     assert pulse.has_begun
     for second in range(3, 200, pause):
@@ -136,11 +136,11 @@ def test_no_crawl_is_taken_for_hung_because_redis_did_not_answer(pause: int) -> 
 
 
 def test_no_crawl_is_taken_for_hung_because_its_pipeline_stood_still() -> None:
-    pulse = Pulse(30, 0)
+    pulse = HeartbeatMonitor(30, 0)
     pulse.looked(29.9, 2, 2)
     pulse.looked(0, 90, 90)
     assert not pulse.is_hung(90)
-    starting = Pulse(30, 0, startup=60)
+    starting = HeartbeatMonitor(30, 0, startup=60)
     starting.looked(0, 90, 90)
     assert not starting.is_hung(90)
 
@@ -148,20 +148,20 @@ def test_no_crawl_is_taken_for_hung_because_its_pipeline_stood_still() -> None:
 @pytest.mark.parametrize(
     ("code", "was_stopped", "asked", "expected"),
     [
-        (ExitCode.DONE, False, False, Verdict.DONE),
-        (ExitCode.LIMIT, False, False, Verdict.DONE),
-        (ExitCode.SEEDS_BAD, True, False, Verdict.DONE),
-        (ExitCode.STOPPED, False, True, Verdict.ABORTED),
-        (ExitCode.STOPPED, True, False, Verdict.RELEASED),
-        (-9, True, False, Verdict.RELEASED),
-        (ExitCode.STOPPED, False, False, Verdict.CRASHED),
-        (ExitCode.OUR_ERROR, False, True, Verdict.CRASHED),
-        (-11, False, False, Verdict.CRASHED),
-        (ExitCode.OUTPUT, False, False, Verdict.UNABLE),
+        (ExitCode.DONE, False, False, EndVerdict.DONE),
+        (ExitCode.LIMIT, False, False, EndVerdict.DONE),
+        (ExitCode.SEEDS_BAD, True, False, EndVerdict.DONE),
+        (ExitCode.STOPPED, False, True, EndVerdict.ABORTED),
+        (ExitCode.STOPPED, True, False, EndVerdict.RELEASED),
+        (-9, True, False, EndVerdict.RELEASED),
+        (ExitCode.STOPPED, False, False, EndVerdict.CRASHED),
+        (ExitCode.OUR_ERROR, False, True, EndVerdict.CRASHED),
+        (-11, False, False, EndVerdict.CRASHED),
+        (ExitCode.OUTPUT, False, False, EndVerdict.UNABLE),
     ],
 )
 def test_the_end_of_a_crawl_is_judged_by_its_exit_code(
-    code: int, expected: Verdict, *, was_stopped: bool, asked: bool
+    code: int, expected: EndVerdict, *, was_stopped: bool, asked: bool
 ) -> None:
     assert verdict(code, was_stopped=was_stopped, abort_requested=asked) is expected
 
@@ -242,7 +242,7 @@ def crawl_directory(path: Path) -> Path:
 def manifest_in(bucket: Path, *names: str) -> None:
     bucket.mkdir(parents=True, exist_ok=True)
     files = {name: Uploaded(SealedFile(name, 1, 1, "0" * 64), "2026-11-22T12:00:00Z") for name in names}
-    (bucket / "uploaded.json").write_bytes(Manifest("file:///b", files).encoded(for_bucket=True))
+    (bucket / "uploaded.json").write_bytes(UploadManifest("file:///b", files).encoded(for_bucket=True))
 
 
 def test_a_checkpoint_is_what_a_killed_crawl_would_leave_and_is_fetched_whole(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from amicrawl.fleet.jobs import logs, lookup, queues, redis_values, verbs
 from amicrawl.fleet.jobs.connection import JobStore, RedisRefused, connect
 from amicrawl.fleet.jobs.ident import ident_of
 from amicrawl.fleet.jobs.lease import Claims, Happened
-from amicrawl.fleet.jobs.link import Fed, Link, fetched_copy
+from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
 from amicrawl.fleet.jobs.logs import Stdout, encoded
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord, pipelines
 from amicrawl.fleet.jobs.seedqueue import SeedQueue
@@ -97,7 +97,7 @@ def test_a_worker_takes_runs_and_ends_a_job(roles: dict[str, JobStore]) -> None:
     claims = Claims(store)
     claim = claims.reserve(["pending"], pipeline.key, LONG)
     assert claim is not None
-    link = Link(
+    link = CrawlLink(
         store, fetched_copy(store, claim.unit, token=claim.token), ttl=LONG, on_answer=lambda _: None
     )
     link.inbox.tell("a line")

@@ -9,7 +9,7 @@ import pytest
 
 from amicrawl.errors import UsageError
 from amicrawl.fleet.jobs import redis_values
-from amicrawl.fleet.jobs.seedqueue import SeedQueue, Taken
+from amicrawl.fleet.jobs.seedqueue import SeedQueue, TakenSeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +33,7 @@ FILL: dict[str, Callable[[Any, list[Any]], object]] = {
 }
 
 
-def urls(taken: list[Taken]) -> list[str]:
+def urls(taken: list[TakenSeed]) -> list[str]:
     return sorted(entry.seed.url for entry in taken)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from amicrawl.config import Identity
 from amicrawl.crawl.links import PRIMARY, REQUISITE
-from amicrawl.crawl.partition.batch import Link, encoded_batch, encoded_link, links_in
+from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
 from amicrawl.crawl.partition.links import offer_of
 from amicrawl.errors import InputError
 from amicrawl.frontier import Offer, Source
@@ -19,9 +19,11 @@ from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 LINKS = [
-    Link(Seed("http://example.org/"), Source.SEED),
-    Link(Seed("http://example.org/a\udc80\ud800b\n", meta_json='{"a": "\N{SNOWMAN}"}'), Source.MANUAL),
-    Link(
+    PartitionLink(Seed("http://example.org/"), Source.SEED),
+    PartitionLink(
+        Seed("http://example.org/a\udc80\ud800b\n", meta_json='{"a": "\N{SNOWMAN}"}'), Source.MANUAL
+    ),
+    PartitionLink(
         Seed(
             "http://example.org/x",
             "d" * 40,
@@ -131,16 +133,16 @@ def test_a_link_becomes_an_offer_with_a_key_of_our_own_making() -> None:
     ],
 )
 def test_what_no_page_could_have_said_is_not_followed(extra: dict[str, object]) -> None:
-    link = Link(Seed("http://example.org/"), Source.LINK, extra=extra)
+    link = PartitionLink(Seed("http://example.org/"), Source.LINK, extra=extra)
     assert isinstance(offer_of(link, key_of=key_of, ours=lambda _: True), str)
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "http://", "no url"])
 def test_what_cannot_be_fetched_is_no_offer(url: str) -> None:
-    link = Link(Seed(url), Source.LINK)
+    link = PartitionLink(Seed(url), Source.LINK)
     assert "cannot be fetched" in str(offer_of(link, key_of=key_of, ours=lambda _: True))
 
 
 def test_a_host_of_another_partition_is_no_offer() -> None:
-    link = Link(Seed("http://example.org/"), Source.LINK)
+    link = PartitionLink(Seed("http://example.org/"), Source.LINK)
     assert "another partition" in str(offer_of(link, key_of=key_of, ours=lambda _: False))

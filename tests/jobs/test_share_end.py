@@ -20,10 +20,10 @@ from amicrawl.fleet.sharing.share import (
     NEXT,
     DisturbedError,
     Ended,
-    Nothing,
+    NoPartition,
     Share,
     ShareRecord,
-    Taken,
+    TakenPartition,
 )
 
 if TYPE_CHECKING:
@@ -55,19 +55,19 @@ def shared(store: JobStore, *, partitions: int = 3, inbox: int = 4, seeds: bool 
     return share
 
 
-def taken(share: Share, owner: str = "me", *, data: str = HERE, place: str = "") -> Taken:
+def taken(share: Share, owner: str = "me", *, data: str = HERE, place: str = "") -> TakenPartition:
     found = share.take(owner, ttl=LONG, data=data, place=place)
-    assert isinstance(found, Taken), found
+    assert isinstance(found, TakenPartition), found
     return found
 
 
-def batches(share: Share, one: Taken, after: str = NEXT) -> list[str]:
+def batches(share: Share, one: TakenPartition, after: str = NEXT) -> list[str]:
     found = share.receive(one.number, one.token, most=100, after=after)
     assert found is not None
     return [fields["b"] for _, fields in found]
 
 
-def emptied(share: Share, one: Taken) -> None:
+def emptied(share: Share, one: TakenPartition) -> None:
     """Read and acknowledge everything in the inbox of *one*."""
     found = share.receive(one.number, one.token, most=100, after=NEXT)
     assert found is not None
@@ -110,7 +110,7 @@ class Model:
 
     def take(self, _: int) -> None:
         found = self.share.take("me", ttl=LONG, data=HERE)
-        if isinstance(found, Nothing):
+        if isinstance(found, NoPartition):
             self.told_ended(found.why == "ended")
             return
         partition = self.partitions[found.number]
@@ -214,12 +214,12 @@ def test_a_crawl_ends_when_nothing_is_left_and_not_before(store: JobStore, seed:
 
 
 def test_a_crawl_without_seeds_has_ended(store: JobStore) -> None:
-    assert shared(store, seeds=False).take("me", data=HERE) == Nothing("ended")
+    assert shared(store, seeds=False).take("me", data=HERE) == NoPartition("ended")
 
 
 def test_a_crawl_goes_on_while_its_seeds_are_given(store: JobStore) -> None:
     share, token = begin(store, ShareRecord("model", 1))
-    assert share.take("me", data=HERE) == Nothing("none")
+    assert share.take("me", data=HERE) == NoPartition("none")
     assert share.send(-1, "somebody else's token", [(0, "seed")]) is None
     assert share.send(-1, token, [(0, "seed")]) == ["taken"]
     one = taken(share)
@@ -312,18 +312,18 @@ def test_a_lease_that_ran_out_is_left_to_its_owner_for_a_while(store: JobStore) 
     share, long = shared(store, partitions=1), timedelta(hours=1)
     one = taken(share)
     store.client.delete(share.keys.lease(0))
-    assert share.take("other", data=HERE, grace=long) == Nothing("none", held=1)
+    assert share.take("other", data=HERE, grace=long) == NoPartition("none", held=1)
     assert share.tick(0, one.token, idle=False).lease == "regained"
     assert "lapsed_at" not in store.client.hgetall(share.keys.claim(0))
     store.client.delete(share.keys.lease(0))
-    assert share.take("other", data=HERE, grace=long) == Nothing("none", held=1)
+    assert share.take("other", data=HERE, grace=long) == NoPartition("none", held=1)
     assert Claims(store).renew("model.p0", one.token) is Renewal.REGAINED
     assert "lapsed_at" not in store.client.hgetall(share.keys.claim(0))
     store.client.delete(share.keys.lease(0))
     share.take("other", data=HERE, grace=long)
     store.client.hincrby(share.keys.claim(0), "lapsed_at", -3_600_000)
     two = share.take("other", data=HERE, grace=long)
-    assert isinstance(two, Taken)
+    assert isinstance(two, TakenPartition)
     assert two.lapsed
 
 
@@ -336,7 +336,7 @@ def test_a_partition_that_crashes_again_and_again_is_given_up_and_can_be_tried_a
         assert one.failures == attempt
         standing = share.release(0, one.token, Ended.CRASHED)
     assert standing == "failed"
-    assert share.take("me", data=HERE) == Nothing("ended")
+    assert share.take("me", data=HERE) == NoPartition("ended")
     epoch = store.client.hget(share.keys.record, "epoch")
     assert share.retry() == 1
     assert store.client.hget(share.keys.record, "epoch") != epoch
@@ -346,7 +346,7 @@ def test_a_partition_that_crashes_again_and_again_is_given_up_and_can_be_tried_a
 def test_all_outboxes_are_sent_once_more_when_that_is_asked_for(store: JobStore) -> None:
     share = shared(store, partitions=2, seeds=False)
     epoch = store.client.hget(share.keys.record, "epoch")
-    assert share.take("me", data=HERE) == Nothing("ended")
+    assert share.take("me", data=HERE) == NoPartition("ended")
     assert share.retry(resend=True) == 0
     # Also what was parked: its outbox is to be sent.
     one = taken(share)
@@ -371,8 +371,8 @@ def test_a_partition_stays_with_the_machine_that_has_its_directory(store: JobSto
     share = shared(store, partitions=1)
     one = taken(share, data="machine a")
     assert share.release(0, one.token, Ended.ENDED) == "ready"
-    assert share.take("b", data="machine b") == Nothing("none", away=1)
-    assert share.take("b", data="machine b", place="file:///x") == Nothing("none", away=1)
+    assert share.take("b", data="machine b") == NoPartition("none", away=1)
+    assert share.take("b", data="machine b", place="file:///x") == NoPartition("none", away=1)
     again = taken(share, data="machine a")
     assert not again.shipped
 
@@ -391,7 +391,7 @@ def test_what_was_shipped_goes_to_whoever_can_fetch_it(store: JobStore) -> None:
     assert not Claims(store).settle("model.p0", two.token, store="machine b", place="")
     store.client.delete(share.keys.lease(0))
     # From here on what lies there is behind the truth.
-    assert share.take("b", data="machine b", place="file:///x") == Nothing("none", away=1)
+    assert share.take("b", data="machine b", place="file:///x") == NoPartition("none", away=1)
     assert not taken(share, "c", data="machine c", place="file:///x").shipped
 
 
@@ -399,13 +399,13 @@ def test_who_has_more_than_a_fair_share_gives_one_up_to_who_asks(store: JobStore
     share = shared(store, partitions=4)
     held = [taken(share, "a") for _ in range(4)]
     assert not any(share.tick(one.number, one.token, idle=False).give for one in held)
-    assert share.take("b", data=HERE) == Nothing("none", held=4)
+    assert share.take("b", data=HERE) == NoPartition("none", held=4)
     asked = [one for one in held if share.tick(one.number, one.token, idle=False).give]
     assert len(asked) == 2
     for one in asked:
         share.release(one.number, one.token, Ended.ENDED)
         # Whoever gave it has more still, and does not get it back.
-        assert isinstance(share.take("a", data=HERE), Nothing)
+        assert isinstance(share.take("a", data=HERE), NoPartition)
         assert taken(share, "b").number == one.number
         share.take("b", data=HERE)
     assert not any(
@@ -439,7 +439,7 @@ def test_stop_and_pause_reach_every_worker(store: JobStore) -> None:
     assert not share.tick(0, one.token, idle=False).pause
     share.set_flag("stop", on=True)
     assert share.tick(0, one.token, idle=False).stop
-    assert share.take("b", data=HERE) == Nothing("stopped")
+    assert share.take("b", data=HERE) == NoPartition("stopped")
 
 
 def test_what_somebody_else_put_under_our_keys_is_said_in_a_sentence(store: JobStore) -> None:
@@ -467,5 +467,5 @@ def test_after_redis_was_emptied_a_crawl_hears_so(store: JobStore) -> None:
     one = taken(share)
     store.client.flushall()
     assert not share.tick(0, one.token, idle=True).is_ours
-    assert share.take("me", data=HERE) == Nothing("gone")
+    assert share.take("me", data=HERE) == NoPartition("gone")
     assert not store.client.keys("*")

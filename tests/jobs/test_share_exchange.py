@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.crawl.partition.batch import Link, encoded_batch, encoded_link
+from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link
 from amicrawl.crawl.partition.outbox import Outbox
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.jobs.connection import RedisSettings, connect
 from amicrawl.fleet.jobs.redis_values import dead_letters
 from amicrawl.fleet.sharing.creation import begin, seeds_given
-from amicrawl.fleet.sharing.exchange import Exchange, News, Standing
-from amicrawl.fleet.sharing.share import NEXT, Share, ShareRecord, Taken
+from amicrawl.fleet.sharing.exchange import BatchExchange, News, Standing
+from amicrawl.fleet.sharing.share import NEXT, Share, ShareRecord, TakenPartition
 from amicrawl.frontier import Source
 from amicrawl.seed import Seed
 
@@ -34,7 +34,7 @@ PATIENCE = 60.0
 
 
 def link(name: str) -> str:
-    return encoded_link(Link(Seed(f"http://example.org/{name}"), Source.LINK))
+    return encoded_link(PartitionLink(Seed(f"http://example.org/{name}"), Source.LINK))
 
 
 class Crawl:
@@ -49,7 +49,7 @@ class Crawl:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         taken = share.take("me", data="here")
-        assert isinstance(taken, Taken)
+        assert isinstance(taken, TakenPartition)
         self.taken = taken
         self.share = share
         self.forced = 0
@@ -58,7 +58,7 @@ class Crawl:
         self.told = threading.Condition()
         directory.mkdir(exist_ok=True)
         self.outbox = Outbox(directory, disk=Disk())
-        self.exchange = Exchange(
+        self.exchange = BatchExchange(
             share,
             taken.number,
             taken.token,

@@ -24,7 +24,7 @@ from loopback import PROJECT, QUICK, RawServer, environment, page
 from amicrawl.disk import Disk
 from amicrawl.fleet.jobs.connection import RedisSettings, connect
 from amicrawl.fleet.jobs.data_directory import opened_store, raise_fence
-from amicrawl.fleet.sharing.share import Ended, Share, Taken
+from amicrawl.fleet.sharing.share import Ended, Share, TakenPartition
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -232,12 +232,12 @@ def connect_to(redis_server: RedisServer):  # type: ignore[no-untyped-def]
     store.close()
 
 
-def taken_over(share: Share, data: Path) -> Taken:
+def taken_over(share: Share, data: Path) -> TakenPartition:
     here = opened_store(data, disk=Disk())
     deadline = time.monotonic() + PATIENCE
     while True:
         found = share.take("the test", ttl=timedelta(minutes=5), data=here)
-        if isinstance(found, Taken):
+        if isinstance(found, TakenPartition):
             assert found.lapsed
             return found
         assert time.monotonic() < deadline

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from faulty_disks import FaultyDisk, KilledError, QuickDisk
 
-from amicrawl.crawl.partition.batch import MOST_LINKS, Link, encoded_link, links_in
+from amicrawl.crawl.partition.batch import MOST_LINKS, PartitionLink, encoded_link, links_in
 from amicrawl.crawl.partition.outbox import FILE_NAME, MARK_NAME, Outbox
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
@@ -22,7 +22,7 @@ NAMES = ["a", "b\N{BULLET}", "c\ud800", "d\t\n"]
 
 
 def link(name: str) -> str:
-    return encoded_link(Link(Seed(f"http://example.org/{name}"), Source.LINK, hops=2))
+    return encoded_link(PartitionLink(Seed(f"http://example.org/{name}"), Source.LINK, hops=2))
 
 
 def urls_of(outbox: Outbox, *, shut: tuple[int, ...] = ()) -> dict[int, list[str]]:

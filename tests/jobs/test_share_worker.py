@@ -17,8 +17,8 @@ from amicrawl.fleet.jobs.child import CONSOLE_SIZE
 from amicrawl.fleet.jobs.connection import RedisSettings, connect
 from amicrawl.fleet.jobs.data_directory import fenced
 from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
-from amicrawl.fleet.sharing.share import ATTEMPTS, NEXT, Share, ShareRecord, Taken, checked_name
-from amicrawl.fleet.sharing.worker import Worker, written_once
+from amicrawl.fleet.sharing.share import ATTEMPTS, NEXT, Share, ShareRecord, TakenPartition, checked_name
+from amicrawl.fleet.sharing.worker import ShareWorker, written_once
 from amicrawl.frontier import shard_of
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey
@@ -51,7 +51,7 @@ class Told:
 
     def __init__(self, *, stop_at: str = "nothing like this") -> None:
         self.sentences: list[str] = []
-        self.worker: Worker | None = None
+        self.worker: ShareWorker | None = None
         self._stop_at = stop_at
 
     def __call__(self, sentence: str) -> None:
@@ -65,7 +65,7 @@ def worked(
 ) -> tuple[ExitCode, list[str]]:
     """Run a worker whose children are the shell *program*, in the directory of the partition."""
     told = told or Told()
-    worker = told.worker = Worker(
+    worker = told.worker = ShareWorker(
         share,
         data,
         command=lambda _, directory: ["sh", "-c", f"cd '{directory}' && {program}"],
@@ -221,10 +221,10 @@ def host_of(url: str) -> UrlKey | Refused:
 def test_seeds_go_to_their_partitions_as_fast_as_inboxes_are_emptied(store: JobStore) -> None:
     share, token = begin(store, ShareRecord("work", 2, inbox=1))
     found: dict[int, list[str]] = {0: [], 1: []}
-    held: dict[int, Taken] = {}
+    held: dict[int, TakenPartition] = {}
 
     def empty(_pause: float = 0) -> None:
-        while len(held) < 2 and isinstance(found_one := share.take("me", data="here"), Taken):
+        while len(held) < 2 and isinstance(found_one := share.take("me", data="here"), TakenPartition):
             held[found_one.number] = found_one
         for number, one in held.items():
             read = share.receive(number, one.token, most=10, after=NEXT)

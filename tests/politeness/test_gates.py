@@ -253,7 +253,7 @@ def test_whatever_happens_a_gate_opens_when_its_history_says(
 
 @given(
     st.lists(
-        st.tuples(st.sampled_from(["start", "end", "hold", "let_go"]), st.integers(0, 9)), max_size=30
+        st.tuples(st.sampled_from(["start", "end", "hold", "release"]), st.integers(0, 9)), max_size=30
     ),
     st.sampled_from([0.0, 3.0]),
     st.integers(1, 3),
@@ -278,9 +278,9 @@ def test_a_start_if_open_is_a_look_a_start_and_another_look(
         elif what == "hold":
             one.hold(1)
             other.hold(1)
-        elif what == "let_go":
-            one.let_go(1, now)
-            other.let_go(1, now)
+        elif what == "release":
+            one.release(1, now)
+            other.release(1, now)
         assert one.opens_at(1) == other.opens_at(1)
         assert one.started(1) == other.started(1)
 
@@ -326,10 +326,10 @@ def test_only_the_latest_start_can_be_taken_back_and_once() -> None:
 def test_the_delay_runs_from_when_a_request_is_sent_if_that_is_later() -> None:
     gates = Gates(2.0, 2)
     gates.start(HOST, 10.0)
-    gates.put_off(HOST, 11.5)
+    gates.note_sent(HOST, 11.5)
     assert (gates.opens_at(HOST), gates.started(HOST)) == (13.5, 11.5)
-    gates.put_off(HOST, 12.5)
-    gates.put_off(OTHER, 12.5)
+    gates.note_sent(HOST, 12.5)
+    gates.note_sent(OTHER, 12.5)
     assert (gates.opens_at(HOST), gates.opens_at(OTHER)) == (14.5, -inf)
     gates.withdraw(HOST, 10.0)
     assert gates.opens_at(HOST) == 14.5, "it has been sent"
@@ -339,21 +339,21 @@ def test_a_request_that_is_sent_late_keeps_the_next_away_though_others_started_s
     gates = Gates(2.0, 2)
     gates.start(HOST, 10.0)
     gates.start(HOST, 12.0)
-    gates.put_off(HOST, 13.0)
+    gates.note_sent(HOST, 13.0)
     gates.end(HOST, 13.5)
     assert gates.opens_at(HOST) == 15.0
 
 
 def test_what_a_start_adds_to_the_delay_is_kept_when_it_is_sent_later() -> None:
     gates = Gates(2.0, 2)
-    gates.change(delay=2.0, per_host=2, further=iter([0.5, 0.25]).__next__)
+    gates.change(delay=2.0, per_host=2, jitter=iter([0.5, 0.25]).__next__)
     gates.start(HOST, 10.0)
-    gates.put_off(HOST, 11.0)
+    gates.note_sent(HOST, 11.0)
     assert gates.opens_at(HOST) == 13.5
     gates.end(HOST, 12.0)
     gates.change(delay=2.0, per_host=2)
     gates.start(HOST, 20.0)
-    gates.put_off(HOST, 21.0)
+    gates.note_sent(HOST, 21.0)
     assert gates.opens_at(HOST) == 23.0, "nothing is added any more"
 
 
@@ -363,8 +363,8 @@ def test_a_gate_that_is_held_is_shut_until_it_is_let_go_and_then_told_of() -> No
     gates.watch(lambda host, now: told.append((host, now)))
     gates.hold(HOST)
     assert gates.opens_at(HOST) == inf
-    gates.let_go(HOST, 30.0)
-    gates.let_go(OTHER, 31.0)
+    gates.release(HOST, 30.0)
+    gates.release(OTHER, 31.0)
     assert told == [(HOST, 30.0), (OTHER, 31.0)]
     assert gates.may_start(HOST, 30.0)
 
@@ -397,9 +397,9 @@ def test_a_host_that_is_held_stays_shut_until_it_is_let_go() -> None:
     gates.hold(7)
     assert not gates.may_start(7, 1000.0)
     assert gates.may_start(8, 1000.0)
-    gates.let_go(7, 1000.0)
+    gates.release(7, 1000.0)
     assert gates.may_start(7, 1000.0)
-    gates.let_go(9, 1001.0)
+    gates.release(9, 1001.0)
     assert heard == [(7, 1000.0), (9, 1001.0)]
 
 

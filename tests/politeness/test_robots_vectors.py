@@ -16,7 +16,7 @@ from urls.vectors import FULL, lines
 from amicrawl.config import Identity
 from amicrawl.errors import InputError
 from amicrawl.seed.seed import NotASeedError
-from amicrawl.seed.sitemap import Entry, entries_of
+from amicrawl.seed.sitemap import SitemapEntry, entries_of
 from amicrawl.seed.sitemap_tree import SitemapLimits
 from amicrawl.seed.source import packing_of, unpacked
 from amicrawl.urls import Canonical, Fetchable, canonicalize, fetchable, url_key
@@ -105,9 +105,9 @@ def test_robots_txt_forbids_the_same_but_for_what_is_told() -> None:
     assert {what for what in DIFFERENT if what in different and not different[what]} == set()
 
 
-def read(blocks: Iterable[bytes], base: str) -> list[Entry]:
+def read(blocks: Iterable[bytes], base: str) -> list[SitemapEntry]:
     """Return the entries that could be read, and have an address."""
-    entries: list[Entry] = []
+    entries: list[SitemapEntry] = []
     with suppress(NotASeedError, InputError):
         for entry in entries_of(blocks, base=base):
             entries.append(entry)  # noqa: PERF402  # what came before an error counts
@@ -133,7 +133,7 @@ def test_sitemaps_name_the_same_addresses_but_for_what_is_told() -> None:
     assert different == set(DIFFERENT_SITEMAPS)
 
 
-def compare_discoveries(entries: list[Entry], line: dict[str, Any]) -> None:
+def compare_discoveries(entries: list[SitemapEntry], line: dict[str, Any]) -> None:
     """Compare what the addresses are in canonical form; those that have none are passed over."""
     forms = [(canonicalize(entry.url, base=line["base"]), entry.is_sitemap) for entry in entries]
     urls = [form.url for form, is_sitemap in forms if isinstance(form, Canonical) and not is_sitemap]

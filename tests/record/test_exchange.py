@@ -9,7 +9,7 @@ from record.exchanges import BEGAN, HEAD, NOT_MODIFIED, REQUEST, capture, number
 
 from amicrawl.capture import Tls, Truncation
 from amicrawl.record.digests import block_digest, digests_of
-from amicrawl.record.revisit import Decision, Original, Profile
+from amicrawl.record.revisit import Original, Profile, RevisitDecision
 from amicrawl.record.warc import (
     URI_LIMIT,
     RecordIds,
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from amicrawl.capture import Capture
     from amicrawl.record.warc import Record
 
-STORE = Decision("", unchanged=False)
+STORE = RevisitDecision("", unchanged=False)
 
 
-def records_of(made: Capture, decision: Decision = STORE) -> list[Record]:
+def records_of(made: Capture, decision: RevisitDecision = STORE) -> list[Record]:
     return exchange_records(made, digests_of(made), decision=decision, ids=RecordIds(numbered_bytes()))
 
 
@@ -119,7 +119,7 @@ def test_a_response_that_was_rebuilt_says_by_whom() -> None:
 
 def test_an_identical_payload_leaves_the_head_and_points_at_its_original() -> None:
     original = Original("http://o.example/ü", 1767225600001, "sha1:ABC", "<urn:uuid:1>")
-    decision = Decision("", unchanged=True, profile=Profile.IDENTICAL, original=original)
+    decision = RevisitDecision("", unchanged=True, profile=Profile.IDENTICAL, original=original)
     _, revisit = records_of(capture(), decision)
     assert revisit.type is RecordType.REVISIT
     assert (revisit.lead, len(revisit.body)) == (HEAD, 0)
@@ -140,7 +140,9 @@ def test_an_identical_payload_leaves_the_head_and_points_at_its_original() -> No
 
 
 def test_a_304_is_kept_as_received_and_is_not_called_truncated() -> None:
-    decision = Decision("", unchanged=True, profile=Profile.NOT_MODIFIED, original=Original("http://o/"))
+    decision = RevisitDecision(
+        "", unchanged=True, profile=Profile.NOT_MODIFIED, original=Original("http://o/")
+    )
     made = capture(head=NOT_MODIFIED, status=304, body=b"surplus")
     _, revisit = records_of(made, decision)
     assert encode_record(revisit).endswith(NOT_MODIFIED + b"surplus\r\n\r\n")
@@ -155,7 +157,7 @@ def test_a_304_is_kept_as_received_and_is_not_called_truncated() -> None:
 
 def test_an_original_with_an_overlong_url_is_named_by_date_and_digest() -> None:
     original = Original("http://o/" + "x" * URI_LIMIT, 1, "sha1:ABC")
-    decision = Decision("", unchanged=False, profile=Profile.IDENTICAL, original=original)
+    decision = RevisitDecision("", unchanged=False, profile=Profile.IDENTICAL, original=original)
     _, revisit = records_of(capture(), decision)
     assert values(revisit, "WARC-Refers-To-Target-URI") == []
     assert values(revisit, "WARC-Refers-To-Date") == ["1970-01-01T00:00:00.001Z"]
@@ -163,7 +165,7 @@ def test_an_original_with_an_overlong_url_is_named_by_date_and_digest() -> None:
 
 def test_an_original_with_the_longest_url_is_named_by_it() -> None:
     url = "http://o/" + "x" * (URI_LIMIT - 9)
-    decision = Decision("", unchanged=False, profile=Profile.IDENTICAL, original=Original(url))
+    decision = RevisitDecision("", unchanged=False, profile=Profile.IDENTICAL, original=Original(url))
     _, revisit = records_of(capture(), decision)
     assert values(revisit, "WARC-Refers-To-Target-URI") == [url]
 

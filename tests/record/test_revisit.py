@@ -10,7 +10,14 @@ from record.exchanges import CONDITIONAL_REQUEST, NOT_MODIFIED, capture
 
 from amicrawl.capture import Truncation
 from amicrawl.record.digests import digests_of, labelled
-from amicrawl.record.revisit import Decision, Original, Originals, Profile, decide, may_be_original
+from amicrawl.record.revisit import (
+    Original,
+    Originals,
+    Profile,
+    RevisitDecision,
+    decide,
+    may_be_original,
+)
 from amicrawl.seed import Seed
 
 BODY = b"<p>same</p>"
@@ -22,13 +29,13 @@ KNOWING = Seed(URL, digest=DIGEST, etag='"v1"', captured_at=1767225600000)
 
 def test_a_payload_that_nobody_knows_is_stored() -> None:
     made = capture(body=BODY)
-    assert decide(made, digests_of(made), seed=Seed(URL)) == Decision(DIGEST, unchanged=False)
+    assert decide(made, digests_of(made), seed=Seed(URL)) == RevisitDecision(DIGEST, unchanged=False)
 
 
 def test_the_payload_that_the_seed_knows_becomes_a_revisit() -> None:
     made = capture(body=BODY)
     original = Original(URL, 1767225600000, labelled(bytes.fromhex(DIGEST)))
-    assert decide(made, digests_of(made), seed=KNOWING) == Decision(
+    assert decide(made, digests_of(made), seed=KNOWING) == RevisitDecision(
         DIGEST, unchanged=True, profile=Profile.IDENTICAL, original=original
     )
 
@@ -56,7 +63,7 @@ CODED = b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\n\r\n"
 def test_the_payload_that_the_seed_knows_without_its_content_coding_is_unchanged_and_stored() -> None:
     body = gzip.compress(BODY)
     made = capture(head=CODED, body=body)
-    stored = Decision(hashlib.sha1(body).hexdigest(), unchanged=True)
+    stored = RevisitDecision(hashlib.sha1(body).hexdigest(), unchanged=True)
     assert decide(made, digests_of(made), seed=KNOWING) == stored
     other = capture(head=CODED, body=gzip.compress(b"other"))
     assert not decide(other, digests_of(other), seed=KNOWING).unchanged
@@ -90,7 +97,7 @@ def test_a_304_to_a_conditional_request_carries_the_digest_forward() -> None:
 
 def test_a_304_that_nobody_asked_for_is_an_ordinary_response() -> None:
     made = capture(head=NOT_MODIFIED, status=304, body=b"")
-    assert decide(made, digests_of(made), seed=KNOWING) == Decision(EMPTY, unchanged=False)
+    assert decide(made, digests_of(made), seed=KNOWING) == RevisitDecision(EMPTY, unchanged=False)
 
 
 @pytest.mark.parametrize(("seed", "profile"), [(KNOWING, Profile.NOT_MODIFIED), (Seed(URL), None)])
@@ -104,7 +111,7 @@ def test_where_the_request_is_not_known_the_seed_tells_whether_it_was_conditiona
 def test_store_unchanged_stores_the_payload_and_still_says_unchanged() -> None:
     made = capture(body=BODY)
     decision = decide(made, digests_of(made), seed=KNOWING, store_unchanged=True)
-    assert decision == Decision(DIGEST, unchanged=True)
+    assert decision == RevisitDecision(DIGEST, unchanged=True)
 
 
 def test_a_304_is_a_revisit_even_where_payloads_are_stored_again() -> None:
@@ -119,7 +126,9 @@ def test_a_payload_of_this_crawl_becomes_a_revisit_that_is_not_called_unchanged(
     stored.add(DIGEST, original)
     made = capture(body=BODY)
     decision = decide(made, digests_of(made), seed=Seed(URL), stored=stored)
-    assert decision == Decision(DIGEST, unchanged=False, profile=Profile.IDENTICAL, original=original)
+    assert decision == RevisitDecision(
+        DIGEST, unchanged=False, profile=Profile.IDENTICAL, original=original
+    )
 
 
 @pytest.mark.parametrize("truncated", list(Truncation))
@@ -137,7 +146,7 @@ def test_an_empty_payload_is_stored_and_never_an_original() -> None:
     stored = Originals()
     stored.add(EMPTY, Original(URL))
     decision = decide(made, digests_of(made), seed=Seed(URL, digest=EMPTY), stored=stored)
-    assert decision == Decision(EMPTY, unchanged=True)
+    assert decision == RevisitDecision(EMPTY, unchanged=True)
     assert not may_be_original(made, digests_of(made), decision=decision)
 
 
@@ -151,7 +160,7 @@ def test_a_revisit_is_never_an_original() -> None:
     made = capture(body=BODY)
     decision = decide(made, digests_of(made), seed=KNOWING)
     assert not may_be_original(made, digests_of(made), decision=decision)
-    assert may_be_original(made, digests_of(made), decision=Decision(DIGEST, unchanged=False))
+    assert may_be_original(made, digests_of(made), decision=RevisitDecision(DIGEST, unchanged=False))
 
 
 YEAR_10000 = 253_402_300_800_000

@@ -7,7 +7,7 @@ What a summary does not tell (single hosts beyond the first ten, days) is made u
 
 from __future__ import annotations
 
-from amicrawl.archive.report.counts import Counts, Tally
+from amicrawl.archive.report.counts import CaptureTally, Counts
 
 CAPTURES = 3_924_946
 URLS = 3_410_554
@@ -76,15 +76,15 @@ def national_labs(rules: str) -> Counts:
     for path, depths in enumerate(PATH_QUERY):
         for query, captures in enumerate(depths):
             counts.by_path_query.add((path, query), captures, 0)
-    counts.by_month = Tally(
+    counts.by_month = CaptureTally(
         {month: (captures, captures * 280_000) for month, captures in MONTHS.items()}
     )
     counts.by_host = _hosts()
     return counts
 
 
-def _hosts() -> Tally[str]:
-    hosts: Tally[str] = Tally()
+def _hosts() -> CaptureTally[str]:
+    hosts: CaptureTally[str] = CaptureTally()
     for host, captures in TOP_HOSTS.items():
         hosts.add(host, captures, captures * 280_000)
     others = HOSTS - len(TOP_HOSTS)

@@ -17,7 +17,7 @@ from report.national_labs import national_labs
 from report.summary_lines import cdx11, counts_of
 
 from amicrawl.archive.report.charts import element
-from amicrawl.archive.report.counts import CORRECTED, Counts, Sample, Tally
+from amicrawl.archive.report.counts import CORRECTED, CaptureTally, Counts, Sample
 from amicrawl.archive.report.figures import overlap_of
 from amicrawl.archive.report.page import page_of
 
@@ -66,7 +66,10 @@ def hostile_counts() -> Counts:
     counts.by_host.add(HOSTILE, 10**7, 1)
     counts.by_host.add(f"{HOSTILE},{HOSTILE}", 10**6, 1)
     counts.by_mime_status.add((HOSTILE, "200"), 10**6, 1)
-    counts.facets = {"languages": Tally({HOSTILE: (5, 5)}), "soft-404": Tally({"0.9-1.0": (5, 5)})}
+    counts.facets = {
+        "languages": CaptureTally({HOSTILE: (5, 5)}),
+        "soft-404": CaptureTally({"0.9-1.0": (5, 5)}),
+    }
     counts.samples = [Sample("20121026215942", f"javascript:{HOSTILE}", 1)]
     counts.skipped = Counter({HOSTILE: 3})
     return counts

@@ -13,7 +13,7 @@ from report.summary_lines import CDX_LINES, DIGEST, batch_like, cdx11, counts_of
 from amicrawl.archive.report.batch import batch_of_rows
 from amicrawl.archive.report.counting import counted
 from amicrawl.archive.report.counts import CDX_SUMMARY, CORRECTED
-from amicrawl.archive.report.line_batches import Piece, cdx_lines, cdxj_lines
+from amicrawl.archive.report.line_batches import LinePiece, cdx_lines, cdxj_lines
 from amicrawl.archive.report.rows import (
     Row,
     layout_of_count,
@@ -45,7 +45,7 @@ def test_a_block_of_cdx_reads_like_its_lines(lines: list[str], rules: str, colum
                 except ValueError as error:
                     reasons[str(error)] += 1
 
-    read = cdx_lines(Piece("".join(f"{line}\n" for line in lines).encode(), layout), rules=rules)
+    read = cdx_lines(LinePiece("".join(f"{line}\n" for line in lines).encode(), layout), rules=rules)
 
     assert rows_of(read.batch) == batch_like(rows)
     assert read.skipped == reasons

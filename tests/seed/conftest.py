@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.seed import Fault, Seed, open_seed
+from amicrawl.seed import Seed, SeedFault, open_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    Read = Callable[..., tuple[list[Seed], list[Fault]]]
+    Read = Callable[..., tuple[list[Seed], list[SeedFault]]]
 
 
 @pytest.fixture
@@ -21,10 +21,10 @@ def read(tmp_path: Path) -> Read:
 
     def read_content(
         content: bytes, name: str = "seeds.txt", **options: object
-    ) -> tuple[list[Seed], list[Fault]]:
+    ) -> tuple[list[Seed], list[SeedFault]]:
         path = tmp_path / name
         path.write_bytes(content)
-        faults: list[Fault] = []
+        faults: list[SeedFault] = []
         with open_seed(str(path), on_fault=faults.append, **options) as reader:  # type: ignore[arg-type]
             seeds = list(reader)
             assert reader.read == len(seeds)

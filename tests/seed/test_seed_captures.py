@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from amicrawl.seed import Fault, Seed
+from amicrawl.seed import Seed, SeedFault
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Read = Callable[..., tuple[list[Seed], list[Fault]]]
+    Read = Callable[..., tuple[list[Seed], list[SeedFault]]]
 
 SHA1 = "0a4d55a8d778e5022fab701977c5d840bbc486d0"
 ROW: dict[str, Any] = {

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.seed import Fault, Seed
+from amicrawl.seed import Seed, SeedFault
 from amicrawl.seed.jsonl import MAX_DEPTH, MAX_VALUES, seed_of_json
 from amicrawl.seed.seed import NotASeedError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Read = Callable[..., tuple[list[Seed], list[Fault]]]
+    Read = Callable[..., tuple[list[Seed], list[SeedFault]]]
 
 SHA1 = "0a4d55a8d778e5022fab701977c5d840bbc486d0"
 BASE32 = "BJGVLKGXPDSQEL5LOAMXPROYIC54JBWQ"

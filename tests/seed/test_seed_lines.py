@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.seed import Fault, Seed
+from amicrawl.seed import Seed, SeedFault
 from amicrawl.seed.lines import MAX_LINE, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Read = Callable[..., tuple[list[Seed], list[Fault]]]
+    Read = Callable[..., tuple[list[Seed], list[SeedFault]]]
 
 
 def test_every_line_is_a_seed_in_the_order_of_the_file(read: Read) -> None:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from amicrawl.seed import Fault, SitemapLimits, open_seed
+from amicrawl.seed import SeedFault, SitemapLimits, open_seed
 from amicrawl.seed.lines import MAX_LINE
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def test_a_long_list_takes_no_more_memory_than_a_short_one(
 def test_a_list_of_faults_takes_no_memory_either() -> None:
     count = 0
 
-    def counted(_fault: Fault) -> None:
+    def counted(_fault: SeedFault) -> None:
         nonlocal count
         count += 1
 
@@ -109,7 +109,7 @@ def test_a_list_of_faults_takes_no_memory_either() -> None:
 
 
 def test_a_line_without_end_is_not_held() -> None:
-    faults: list[Fault] = []
+    faults: list[SeedFault] = []
     tracemalloc.start()
     try:
         endless = stream(bytes([120]) * MIB for _ in range(200))

@@ -17,9 +17,9 @@ from amicrawl.seed.source import Packing, packing_of, unpacked
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amicrawl.seed import Fault, Seed
+    from amicrawl.seed import Seed, SeedFault
 
-    Read = Callable[..., tuple[list[Seed], list[Fault]]]
+    Read = Callable[..., tuple[list[Seed], list[SeedFault]]]
 
 LINES = b"".join(b"http://host-%d.example/page\n" % (number * 7919) for number in range(50_000))
 SKIPPABLE = struct.pack("<II", 0x184D2A53, 5) + b"notes"

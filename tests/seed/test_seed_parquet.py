@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from amicrawl.errors import InputError
-from amicrawl.seed import Fault, Seed
+from amicrawl.seed import Seed, SeedFault
 from amicrawl.seed.parquet import is_bulk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Read = Callable[..., tuple[list[Seed], list[Fault]]]
+    Read = Callable[..., tuple[list[Seed], list[SeedFault]]]
 
 CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "parquet"
 SHA1 = "0a4d55a8d778e5022fab701977c5d840bbc486d0"

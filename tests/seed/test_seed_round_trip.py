@@ -15,7 +15,7 @@ from amicrawl.seed import open_seed
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.seed import Fault, Seed
+    from amicrawl.seed import Seed, SeedFault
 
 URL = "https://a.example/"
 
@@ -98,7 +98,7 @@ def test_a_field_of_that_name_that_is_no_such_object_is_a_field_like_any_other(t
 def test_a_column_of_lists_that_would_fill_memory_is_left_out_with_a_word(tmp_path: Path) -> None:
     path = tmp_path / "seeds.parquet"
     pq.write_table(pa.table({"url": [URL], "tags": [[7] * 3_000_000], "n": [1]}), path)
-    faults: list[Fault] = []
+    faults: list[SeedFault] = []
     (seed,) = open_seed(str(path), on_fault=faults.append)
     assert seed.meta_json == '{"n":"1"}'
     assert [fault.kept for fault in faults] == [True]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from amicrawl.seed.seed import NotASeedError
-from amicrawl.seed.sitemap import MAX_TEXT, Entry, entries_of
+from amicrawl.seed.sitemap import MAX_TEXT, SitemapEntry, entries_of
 
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 
 
-def entries(document: str | bytes, *, base: str = "", block: int = 50) -> list[Entry]:
+def entries(document: str | bytes, *, base: str = "", block: int = 50) -> list[SitemapEntry]:
     content = document.encode() if isinstance(document, str) else document
     return list(
         entries_of(
@@ -45,8 +45,8 @@ def test_entries_do_not_depend_on_how_the_stream_is_cut(block: int) -> None:
     )
     document = f"<urlset {NS}>{inner}</urlset>"
     assert entries(document, block=block) == [
-        Entry(1, "http://a.example/ü", {}, is_sitemap=False),
-        Entry(2, "http://b.example/", {}, is_sitemap=False),
+        SitemapEntry(1, "http://a.example/ü", {}, is_sitemap=False),
+        SitemapEntry(2, "http://b.example/", {}, is_sitemap=False),
     ]
 
 
@@ -81,8 +81,8 @@ def test_an_index_names_sitemaps_also_without_loc() -> None:
           http://a.example/2.xml
         </sitemap></sitemapindex>"""
     ) == [
-        Entry(1, "http://a.example/1.xml", {"lastmod": "2024"}, is_sitemap=True),
-        Entry(2, "http://a.example/2.xml", {}, is_sitemap=True),
+        SitemapEntry(1, "http://a.example/1.xml", {"lastmod": "2024"}, is_sitemap=True),
+        SitemapEntry(2, "http://a.example/2.xml", {}, is_sitemap=True),
     ]
 
 
@@ -125,8 +125,8 @@ def test_a_link_that_cannot_be_resolved_is_left_as_it_is() -> None:
 
 def test_an_entry_without_an_address_is_counted() -> None:
     assert entries("<urlset><url><lastmod>2024</lastmod></url><url/></urlset>") == [
-        Entry(1, "", {"lastmod": "2024"}, is_sitemap=False),
-        Entry(2, "", {}, is_sitemap=False),
+        SitemapEntry(1, "", {"lastmod": "2024"}, is_sitemap=False),
+        SitemapEntry(2, "", {}, is_sitemap=False),
     ]
 
 

@@ -15,13 +15,13 @@ import pytest
 import zstandard
 
 from amicrawl.errors import InputError, UsageError
-from amicrawl.seed import Fault, Seed, SeedFormat, open_seed
+from amicrawl.seed import Seed, SeedFault, SeedFormat, open_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    Read = Callable[..., tuple[list[Seed], list[Fault]]]
+    Read = Callable[..., tuple[list[Seed], list[SeedFault]]]
 
 URL = "http://a.example/"
 LINES = b"http://a.example/\n"
@@ -37,7 +37,7 @@ def table(**columns: list[str]) -> bytes:
     return out.getvalue()
 
 
-def no_fault(fault: Fault) -> None:
+def no_fault(fault: SeedFault) -> None:
     raise AssertionError(fault)
 
 
@@ -156,7 +156,7 @@ def failing_file(*blocks: bytes) -> BinaryIO:
 
 
 def test_a_disk_that_fails_halfway_is_a_fault_behind_what_was_read() -> None:
-    faults: list[Fault] = []
+    faults: list[SeedFault] = []
     file = failing_file(b"http://a.example/\nhttp://b.exa")
     seeds = list(open_seed("-", stdin=file, on_fault=faults.append))
     assert [seed.url for seed in seeds] == [URL]

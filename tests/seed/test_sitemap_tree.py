@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amicrawl.errors import InputError, UsageError
-from amicrawl.seed import Fault, Seed, SitemapLimits, open_seed
+from amicrawl.seed import Seed, SeedFault, SitemapLimits, open_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    Read = Callable[..., tuple[list[Seed], list[Fault]]]
+    Read = Callable[..., tuple[list[Seed], list[SeedFault]]]
 
 TOP = "http://a.example/sitemap.xml"
 
@@ -41,8 +41,8 @@ class Web:
             raise InputError(f"{url} answered 404. Check the URL.")
         return io.BytesIO(self.documents[url])
 
-    def read(self, **limits: int) -> tuple[list[str], list[Fault]]:
-        faults: list[Fault] = []
+    def read(self, **limits: int) -> tuple[list[str], list[SeedFault]]:
+        faults: list[SeedFault] = []
         with open_seed(
             TOP, fetch=self, limits=SitemapLimits(**limits), on_fault=faults.append
         ) as reader:
@@ -236,7 +236,7 @@ def test_an_empty_sitemap_is_one(read: Read) -> None:
 def test_a_document_tells_of_few_entries_that_are_left_out_and_of_none_without_address() -> None:
     bad = "".join(f"<url><loc>file:///{n}</loc></url>" for n in range(5))
     web = {TOP: f"<urlset>{bad}<url></url><url><loc>http://a.example/</loc></url></urlset>".encode()}
-    faults: list[Fault] = []
+    faults: list[SeedFault] = []
     with open_seed(
         TOP,
         fetch=lambda url: io.BytesIO(web[url]),

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from amicrawl.archive.table import CCINDEX, EOT, Place, TableOptions, TableReport, make_table
+from amicrawl.archive.table import CCINDEX, EOT, CapturePlace, TableOptions, TableReport, make_table
 from amicrawl.archive.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside
 from amicrawl.archive.table.convert import converted, fault_of
 from amicrawl.archive.table.hosts import list_version
@@ -243,7 +243,7 @@ def test_rows_that_no_file_name_places_are_filed_by_month_and_reported(tmp_path:
 
 
 def test_the_caller_can_say_where_rows_belong(tmp_path: Path) -> None:
-    place = Place("my crawl=1", None, "all")
+    place = CapturePlace("my crawl=1", None, "all")
     report, out = make(tmp_path, line(filename="x.warc.gz"), line(), place=place)
     assert report.rows_without_crawl == 0
     found = ask(f"SELECT crawl, subset, warc_segment FROM '{out}/**/*.parquet' ORDER BY 3 NULLS FIRST")

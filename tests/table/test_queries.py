@@ -26,7 +26,7 @@ from amicrawl.record.table import CAPTURES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from amicrawl.archive.table.query import Answer
+    from amicrawl.archive.table.query import QueryResult
 
 DATA = Path(__file__).parent / "data"
 PUBLISHED = {
@@ -71,7 +71,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def values_of(answer: Answer) -> list[list[Any]]:
+def values_of(answer: QueryResult) -> list[list[Any]]:
     """Return the rows as the stored answers write them."""
     return [
         [_stored(value) for value in row]

@@ -13,7 +13,7 @@ import pytest
 from amicrawl.archive.arrow_texts import numbers_from
 from amicrawl.archive.table import EOT
 from amicrawl.archive.table.convert import converted
-from amicrawl.archive.table.writer import HeldRows, Limits, TableWriter, in_one, seal, some_of
+from amicrawl.archive.table.writer import HeldRows, MemoryLimits, TableWriter, in_one, seal, some_of
 from amicrawl.disk import Disk
 
 if TYPE_CHECKING:
@@ -50,14 +50,16 @@ def different(column: Any) -> int:
 @pytest.mark.parametrize(
     "limits",
     [
-        Limits(),
-        Limits(row_group=200_000, dealt=100_000),
-        Limits(held_back=500_000, dealt=1),
-        Limits(held_back=500_000, dealt=1, kept=1_000_000),
-        Limits(row_group=1, held_back=1, dealt=1, kept=1),
+        MemoryLimits(),
+        MemoryLimits(row_group=200_000, dealt=100_000),
+        MemoryLimits(held_back=500_000, dealt=1),
+        MemoryLimits(held_back=500_000, dealt=1, kept=1_000_000),
+        MemoryLimits(row_group=1, held_back=1, dealt=1, kept=1),
     ],
 )
-def test_rows_are_the_same_in_whatever_memory_they_are_written(tmp_path: Path, limits: Limits) -> None:
+def test_rows_are_the_same_in_whatever_memory_they_are_written(
+    tmp_path: Path, limits: MemoryLimits
+) -> None:
     writer = TableWriter(tmp_path / "table", EOT, disk=Disk(), limits=limits)
     blocks = [block(first, 800, crawls=5) for first in range(0, 8000, 800)]
     for each in blocks:
@@ -78,7 +80,9 @@ def test_rows_are_the_same_in_whatever_memory_they_are_written(tmp_path: Path, l
 
 def test_files_are_ended_when_what_is_kept_of_them_is_much(tmp_path: Path) -> None:
     """However many crawls there are, what Parquet keeps of all open files stays below the limit."""
-    writer = TableWriter(tmp_path, EOT, disk=Disk(), limits=Limits(dealt=1, held_back=1, kept=500_000))
+    writer = TableWriter(
+        tmp_path, EOT, disk=Disk(), limits=MemoryLimits(dealt=1, held_back=1, kept=500_000)
+    )
     for first in range(0, 8000, 1000):
         writer.add(block(first, 1000, crawls=10))
     groups = [pq.ParquetFile(path).metadata.num_row_groups for path in _sealed(writer)]
@@ -89,7 +93,7 @@ def test_files_are_ended_when_what_is_kept_of_them_is_much(tmp_path: Path) -> No
 
 def test_a_partition_whose_row_groups_grow_is_given_a_file_with_larger_filters(tmp_path: Path) -> None:
     """A filter of too many values would tell of every value that it may be there."""
-    limits = Limits(dealt=1, row_group=1)
+    limits = MemoryLimits(dealt=1, row_group=1)
     writer = TableWriter(tmp_path, EOT, disk=Disk(), flat=True, limits=limits)
     for first, count in ((0, 100), (100, 900), (1000, 3000), (4000, 5000)):
         writer.add(block(first, count, crawls=1))

@@ -8,12 +8,12 @@ if TYPE_CHECKING:
     from amicrawl.archive.index.collection.collecting import (
         Collected,
         Failed,
-        State,
+        RunState,
         as_object,
         collect,
         collect_by,
     )
-    from amicrawl.archive.index.collection.file import Outcome, ReadProgress, collect_file
+    from amicrawl.archive.index.collection.file import FileOutcome, ReadProgress, collect_file
     from amicrawl.archive.index.collection.products import (
         MARKS,
         FileJob,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.index.wacz.pages import pages_in_table
     from amicrawl.archive.index.zipnum.cluster import BLOCK_LINES, SHARD_LINES
     from amicrawl.archive.index.zipnum.spark import write_zipnum_on_spark
-    from amicrawl.archive.index.zipnum.writer import Written, write_blocks, write_zipnum
+    from amicrawl.archive.index.zipnum.writer import WrittenCluster, write_blocks, write_zipnum
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -54,13 +54,13 @@ else:
         IndexSource="lookup.source",
         MARKS="collection.products",
         Merged="merging.merge",
-        Outcome="collection.file",
+        FileOutcome="collection.file",
         PlacedJob="collection.remote",
         ProductOptions="collection.products",
         Publisher="derivatives.file",
         ReadProgress="collection.file",
-        State="collection.collecting",
-        Written="zipnum.writer",
+        RunState="collection.collecting",
+        WrittenCluster="zipnum.writer",
         answer="lookup.query",
         as_object="collection.collecting",
         collect="collection.collecting",
@@ -95,15 +95,15 @@ __all__ = [
     "Description",
     "Failed",
     "FileJob",
+    "FileOutcome",
     "IndexSource",
     "Merged",
-    "Outcome",
     "PlacedJob",
     "ProductOptions",
     "Publisher",
     "ReadProgress",
-    "State",
-    "Written",
+    "RunState",
+    "WrittenCluster",
     "answer",
     "as_object",
     "collect",

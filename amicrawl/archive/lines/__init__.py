@@ -26,7 +26,7 @@ if TYPE_CHECKING:
         url_of,
         wanted_by,
     )
-    from amicrawl.archive.lines.shapes import Scalar, Shape
+    from amicrawl.archive.lines.shapes import LineShape, Scalar
     from amicrawl.archive.lines.sorted_lines import SortedLines
     from amicrawl.archive.lines.sorting import (
         LineFile,
@@ -51,7 +51,7 @@ else:
         LineFile="sorting",
         LineSort="sorting",
         Scalar="shapes",
-        Shape="shapes",
+        LineShape="shapes",
         SortedLines="sorted_lines",
         cdx_line="cdxj",
         cdxj_lines="record_lines",
@@ -82,9 +82,9 @@ __all__ = [
     "IndexOptions",
     "Layout",
     "LineFile",
+    "LineShape",
     "LineSort",
     "Scalar",
-    "Shape",
     "SortedLines",
     "cdx_line",
     "cdxj_lines",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from amicrawl.archive.arrow_texts import Texts
-    from amicrawl.archive.lines.shapes import Scalar, Shape
+    from amicrawl.archive.lines.shapes import LineShape, Scalar
 
 _SPACE, _BRACE, _BACKSLASH = b" {\\"
 _HEAD = 17
@@ -36,7 +36,7 @@ _LARGEST = 1 << 30
 class Alike(NamedTuple):
     """Lines of one shape."""
 
-    shape: Shape
+    shape: LineShape
     rows: NDArray[np.int64]
     """Their numbers, ascending."""
     marks: NDArray[np.int64]

@@ -34,7 +34,7 @@ _LONGEST = 2048
 _SCALAR = re.compile(rb"(-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)|true|false")
 
 
-class Link(NamedTuple):
+class Separator(NamedTuple):
     """What is between values, strings or scalars, and the same in all lines: names and brackets."""
 
     first: int
@@ -60,14 +60,14 @@ class Scalar(NamedTuple):
     is_number: bool
 
 
-class Shape(NamedTuple):
+class LineShape(NamedTuple):
     """What the lines that are alike have in common."""
 
     quotes: int
     """Quotation marks in the line."""
     fields: dict[str, Any]
     """The object, its texts replaced by their places: the text after quotation mark 6 is "6"."""
-    links: tuple[Link, ...]
+    links: tuple[Separator, ...]
     scalars: tuple[Scalar, ...]
     numbers: dict[str, Scalar]
     """Scalars that are numbers, by their names; those of names that are there once."""
@@ -89,7 +89,7 @@ class Shape(NamedTuple):
         return int(found)
 
 
-def shape_of(written: bytes) -> Shape | None:
+def shape_of(written: bytes) -> LineShape | None:
     """Return the shape of the object *written*, without what surrounds it; None where it has none.
 
     It has none if it is not a JSON object, holds an escape, has two scalars without a mark between
@@ -116,7 +116,7 @@ def _usual(scalar: re.Match[bytes]) -> bytes:
 
 
 @lru_cache(maxsize=1024)
-def _shape_like(written: bytes) -> Shape | None:
+def _shape_like(written: bytes) -> LineShape | None:
     """Return the shape of lines like *written*, whose texts are empty, whose scalars are 0 or true."""
     parts = written.split(b'"')
     marked = [
@@ -142,10 +142,12 @@ def _shape_like(written: bytes) -> Shape | None:
         for place, scalar in scalars.items()
         if scalar.is_number and _is_name(parts, place) and parts.count(parts[place]) == 1
     }
-    return Shape(len(parts) - 1, fields, tuple(_links(parts, scalars)), tuple(scalars.values()), numbers)
+    return LineShape(
+        len(parts) - 1, fields, tuple(_links(parts, scalars)), tuple(scalars.values()), numbers
+    )
 
 
-def _links(parts: list[bytes], scalars: dict[int, Scalar]) -> Iterator[Link]:
+def _links(parts: list[bytes], scalars: dict[int, Scalar]) -> Iterator[Separator]:
     """Yield what all lines like *parts* have in common, the line's end included."""
     first, last, before, width, text = 0, 0, 0, 0, b'"'
     for place in range(1, len(parts), 2):
@@ -153,11 +155,11 @@ def _links(parts: list[bytes], scalars: dict[int, Scalar]) -> Iterator[Link]:
             last, width = place, len(text) - before + len(parts[place])
             text += parts[place] + b'"'
         else:
-            yield Link(first, last, before, width, text)
+            yield Separator(first, last, before, width, text)
             first, last, before, width, text = place, place, 0, 0, b'"'
         part = parts[place + 1]
         if scalar := scalars.get(place):
-            yield Link(first, last, before, width, text + part[: scalar.before])
+            yield Separator(first, last, before, width, text + part[: scalar.before])
             before, text = scalar.after, part[len(part) - scalar.after :]
             first, width = place + 1, 0
         else:
@@ -165,7 +167,7 @@ def _links(parts: list[bytes], scalars: dict[int, Scalar]) -> Iterator[Link]:
             text += part
         text += b'"' if place + 2 < len(parts) else b"\n"
         last = place + 1
-    yield Link(first, last, before, width, text)
+    yield Separator(first, last, before, width, text)
 
 
 _QUOTE, _LF, _SPACE = b'"\n '
@@ -220,7 +222,7 @@ _NUMBER = r"^-?(?:0|[1-9][0-9]{0,15})(?:\.[0-9]{1,17})?$"
 _TRUE, _FALSE = (int.from_bytes(literal, "little") for literal in (b"true", b"false"))
 
 
-def fitting(octets: Octets, shape: Shape, marks: NDArray[np.int64]) -> NDArray[np.bool_]:
+def fitting(octets: Octets, shape: LineShape, marks: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return for each line of *octets* whether it has *shape*; *marks* has those of each in a row.
 
     They have as many quotation marks as the shape has, and are UTF-8 without control characters and
@@ -243,7 +245,7 @@ def scalar_spans(octets: Octets, scalar: Scalar, marks: NDArray[np.int64]) -> Sp
     return Spans(octets, starts, np.maximum(marks[:, scalar.mark + 1] - scalar.after, starts))
 
 
-def _compare(octets: Octets, link: Link, marks: NDArray[np.int64], fits: NDArray[np.bool_]) -> None:
+def _compare(octets: Octets, link: Separator, marks: NDArray[np.int64], fits: NDArray[np.bool_]) -> None:
     """Clear in *fits* the lines whose octets are not those of *link* where it has to stand."""
     first, size = marks[:, link.first], len(link.text)
     begins = first - link.before

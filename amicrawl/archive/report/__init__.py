@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.report.inputs import STDIN, files_of
     from amicrawl.archive.report.page import page_of
     from amicrawl.archive.report.parquet import count_narrow
-    from amicrawl.archive.report.reading import KINDS, Reading, count_on_spark, read_counts
+    from amicrawl.archive.report.reading import KINDS, ReadingProgress, count_on_spark, read_counts
     from amicrawl.archive.report.text import REPLAY, narrow_lines, overlap_lines, text_lines
     from amicrawl.archive.report.years import YearsRead, folded, read_years, shared_csv, shared_years
 else:
@@ -33,7 +33,7 @@ else:
         KINDS="reading",
         Overlap="figures",
         REPLAY="text",
-        Reading="reading",
+        ReadingProgress="reading",
         STDIN="inputs",
         YearsRead="years",
         count_narrow="parquet",
@@ -64,7 +64,7 @@ __all__ = [
     "STDIN",
     "Counts",
     "Overlap",
-    "Reading",
+    "ReadingProgress",
     "YearsRead",
     "count_narrow",
     "count_on_spark",

@@ -27,9 +27,9 @@ from amicrawl.archive.report.counts import (
     CORRECTED,
     FACETS,
     SAMPLES_KEPT,
+    CaptureTally,
     Counts,
     Sample,
-    Tally,
     least,
 )
 from amicrawl.archive.report.rows import NOT_OF_CDX_SUMMARY
@@ -75,7 +75,7 @@ def counted(
         counts.by_month.add(f"{month:06d}", *sums)
     _count_digests(counts, batch["digest"])
     for name in filter(batch.schema.names.__contains__, FACETS):
-        tally: Tally[str] = Tally()
+        tally: CaptureTally[str] = CaptureTally()
         for (value,), *sums in _groups([batch[name]], sizes):
             for one in _values(name, text_of(value or b"")):
                 tally.add(one, *sums)

@@ -61,7 +61,7 @@ class Sample(NamedTuple):
     """A hash; those with the least are drawn."""
 
 
-class Tally(dict[_K, tuple[int, int]], Generic[_K]):
+class CaptureTally(dict[_K, tuple[int, int]], Generic[_K]):
     """Captures and bytes by key, in the order in which keys were first met."""
 
     def add(self, key: _K, captures: int, size: int) -> None:
@@ -69,7 +69,7 @@ class Tally(dict[_K, tuple[int, int]], Generic[_K]):
         before = self.get(key)
         self[key] = (captures, size) if before is None else (before[0] + captures, before[1] + size)
 
-    def absorb(self, other: Tally[_K]) -> None:
+    def absorb(self, other: CaptureTally[_K]) -> None:
         """Count what *other* has counted."""
         for key, (captures, size) in other.items():
             self.add(key, captures, size)
@@ -96,14 +96,14 @@ class Counts:
     """Whether each key was at least as great as the one before, so that `urls` counts different ones."""
     first_key: Octets = b""
     last_key: Octets = b""
-    by_host: Tally[str] = field(default_factory=Tally)
+    by_host: CaptureTally[str] = field(default_factory=CaptureTally)
     """By the host in the form of the key: `com,example:8080`; else by the scheme of the key."""
-    by_mime_status: Tally[tuple[str, str]] = field(default_factory=Tally)
-    by_path_query: Tally[tuple[int, int]] = field(default_factory=Tally)
+    by_mime_status: CaptureTally[tuple[str, str]] = field(default_factory=CaptureTally)
+    by_path_query: CaptureTally[tuple[int, int]] = field(default_factory=CaptureTally)
     """By number of path segments and of query parameters."""
-    by_month: Tally[str] = field(default_factory=Tally)
+    by_month: CaptureTally[str] = field(default_factory=CaptureTally)
     """By the first six digits of the time."""
-    facets: dict[str, Tally[str]] = field(default_factory=dict)
+    facets: dict[str, CaptureTally[str]] = field(default_factory=dict)
     samples: list[Sample] = field(default_factory=list)
     """Captures of HTML pages: those whose hashes are least, in the order in which they were met."""
     skipped: Counter[str] = field(default_factory=Counter)
@@ -136,7 +136,7 @@ class Counts:
         self.by_path_query.absorb(other.by_path_query)
         self.by_month.absorb(other.by_month)
         for name, tally in other.facets.items():
-            self.facets.setdefault(name, Tally()).absorb(tally)
+            self.facets.setdefault(name, CaptureTally()).absorb(tally)
         self.skipped.update(other.skipped)
         self.different_urls.absorb(other.different_urls)
         self.different_digests.absorb(other.different_digests)

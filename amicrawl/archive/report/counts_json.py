@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.archive.report.counts import FACETS, RULES, Counts, Sample, Tally
+from amicrawl.archive.report.counts import FACETS, RULES, CaptureTally, Counts, Sample
 from amicrawl.archive.report.figures import MOST_HOSTS, MOST_SAMPLES, report_of, summary_of
 from amicrawl.archive.report.sketch import Sketch
 
@@ -123,13 +123,13 @@ def _of_state(state: dict[str, Any]) -> Counts:
         first_key=state["first_key"].encode("utf-8", "surrogateescape"),
         last_key=state["last_key"].encode("utf-8", "surrogateescape"),
         by_host=_tally(state["by_host"]),
-        by_mime_status=Tally(
+        by_mime_status=CaptureTally(
             {
                 (_str(mime), _str(status)): _pair(c, size)
                 for mime, status, c, size in state["by_mime_status"]
             }
         ),
-        by_path_query=Tally(
+        by_path_query=CaptureTally(
             {(_number(p), _number(q)): _pair(c, size) for p, q, c, size in state["by_path_query"]}
         ),
         by_month=_tally(state["by_month"]),
@@ -177,8 +177,8 @@ def _depth(label: str) -> int:
     return 5 if label == "Other" else _number(int(label[1:]))
 
 
-def _tally(rows: list[list[Any]]) -> Tally[str]:
-    return Tally({_str(key): _pair(captures, size) for key, captures, size in rows})
+def _tally(rows: list[list[Any]]) -> CaptureTally[str]:
+    return CaptureTally({_str(key): _pair(captures, size) for key, captures, size in rows})
 
 
 def _pair(captures: object, size: object) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.archive.report.counts import CDX_SUMMARY, Tally, drawn
+from amicrawl.archive.report.counts import CDX_SUMMARY, CaptureTally, drawn
 from amicrawl.archive.report.sketch import STANDARD_ERROR, Sketch
 from amicrawl.errors import UsageError
 
@@ -216,7 +216,7 @@ def sketch_error(sketch: Sketch) -> int:
     return 0 if sketch.is_exact else round(2 * STANDARD_ERROR * sketch.count())
 
 
-def by_domain(counts: Counts) -> Tally[str]:
+def by_domain(counts: Counts) -> CaptureTally[str]:
     """Return captures and bytes by registrable domain, by the public suffix list that is installed."""
     # JSON has no domains, and it takes as long to load the list as all else of a summary.
     from amicrawl.urls import registrable_domain  # noqa: PLC0415
@@ -224,13 +224,13 @@ def by_domain(counts: Counts) -> Tally[str]:
     return _regrouped(counts, registrable_domain)
 
 
-def by_tld(counts: Counts) -> Tally[str]:
+def by_tld(counts: Counts) -> CaptureTally[str]:
     """Return captures and bytes by top-level domain; a key without host counts for its scheme."""
     return _regrouped(counts, _tld)
 
 
-def _regrouped(counts: Counts, group: Any) -> Tally[str]:
-    tally: Tally[str] = Tally()
+def _regrouped(counts: Counts, group: Any) -> CaptureTally[str]:
+    tally: CaptureTally[str] = CaptureTally()
     for host, numbers in counts.by_host.items():
         tally.add(group(_without_port(host_shown(host, rules=""))), *numbers)
     return tally
@@ -250,7 +250,7 @@ def _tld(name: str) -> str:
     return "(address)" if last.isdigit() or ":" in name else last
 
 
-def ranked(tally: Tally[str], most: int) -> list[tuple[str, int, int]]:
+def ranked(tally: CaptureTally[str], most: int) -> list[tuple[str, int, int]]:
     """Return the entries with the most captures; of equal ones, the first in the alphabet."""
     rows = sorted(tally.items(), key=lambda entry: (-entry[1][0], entry[0]))
     return [(name, *numbers) for name, numbers in rows[:most]]

@@ -47,9 +47,9 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from amicrawl.archive.lines import Shape
+    from amicrawl.archive.lines import LineShape
     from amicrawl.archive.report.batch import Flags, Numbers
-    from amicrawl.archive.report.rows import Layout
+    from amicrawl.archive.report.rows import ColumnLayout
 
 
 _OPTIONAL = ("r", "M")
@@ -68,21 +68,21 @@ _BLANK = ord(" ")
 _LEGEND_BEGINS = ord("C")
 
 
-class Piece(NamedTuple):
+class LinePiece(NamedTuple):
     """Whole lines of one layout, known from a legend or a wish; else None."""
 
     block: bytes
-    layout: Layout | None
+    layout: ColumnLayout | None
 
 
 class Legends:
     """Cuts the blocks of one CDX file at its legends, and remembers the last from block to block."""
 
-    def __init__(self, layout: Layout | None = None) -> None:
+    def __init__(self, layout: ColumnLayout | None = None) -> None:
         """Begin with *layout*, which holds until a legend says otherwise."""
         self._layout = layout
 
-    def pieces(self, block: bytes) -> Iterator[Piece]:
+    def pieces(self, block: bytes) -> Iterator[LinePiece]:
         """Yield the whole lines of *block* between legends, each of which is obeyed on the way."""
         if not block.endswith(b"\n"):
             block += b"\n"
@@ -93,11 +93,11 @@ class Legends:
             if letters is None or b"CDX " not in block[start:end]:
                 continue
             if start > begin:
-                yield Piece(block[begin:start], self._layout)
+                yield LinePiece(block[begin:start], self._layout)
             begin = end + 1
             self._obey(letters)
         if begin < len(block):
-            yield Piece(block[begin:], self._layout)
+            yield LinePiece(block[begin:], self._layout)
 
     def _obey(self, letters: str) -> None:
         try:
@@ -116,7 +116,7 @@ def _perhaps_legends(block: bytes) -> list[int]:
     return places
 
 
-def cdx_lines(piece: Piece, *, rules: str) -> Lines:
+def cdx_lines(piece: LinePiece, *, rules: str) -> Lines:
     """Return what the lines of *piece* are."""
     block = piece.block if piece.block.endswith(b"\n") else piece.block + b"\n"
     # One octet is found many times as fast as two.
@@ -138,7 +138,7 @@ def cdx_lines(piece: Piece, *, rules: str) -> Lines:
     return with_odd_lines(Ruled(lines, batch, even), partial(row_of_cdx, layout=piece.layout))
 
 
-class _Grid(NamedTuple):
+class _ColumnGrid(NamedTuple):
     """Where the columns of lines are."""
 
     octets: Octets
@@ -161,7 +161,7 @@ class _Grid(NamedTuple):
         return Spans(self.octets, begins, self.gaps[at])
 
 
-def _grid(block: bytes) -> _Grid:
+def _grid(block: bytes) -> _ColumnGrid:
     """Find the columns of the lines of *block*, which ends with a line feed."""
     octets = np.frombuffer(block, np.uint8)
     gaps = np.flatnonzero(octets <= _BLANK)
@@ -184,10 +184,10 @@ def _grid(block: bytes) -> _Grid:
         fit = (np.diff(table, axis=0, prepend=begins[even][None] - 1) > 1).all(axis=0)
         fit &= (octets[table[:-1]] == _BLANK).all(axis=0)
         even, table = even[fit], table[:, fit]
-    return _Grid(Octets(block), begins, ends, columns, even, table)
+    return _ColumnGrid(Octets(block), begins, ends, columns, even, table)
 
 
-def _wanted(columns: int, layout: Layout | None, *, rules: str) -> dict[str, int] | None:
+def _wanted(columns: int, layout: ColumnLayout | None, *, rules: str) -> dict[str, int] | None:
     """Return the columns to read by name, or None where the slow path has to."""
     if rules == CDX_SUMMARY:
         further = _READ_AS_SIZE.get(columns)
@@ -249,7 +249,7 @@ def cdxj_lines(octets: bytes) -> Lines:
     return with_odd_lines(Ruled(list(_odd_lines(block, even)), batch, even), row_of_cdxj)
 
 
-def _places_in(shape: Shape) -> dict[str, int | None] | None:
+def _places_in(shape: LineShape) -> dict[str, int | None] | None:
     """Return where the texts of lines of that *shape* are; None where one of them is not a string."""
     try:
         return {name: shape.text(name) for name in _NAMES}

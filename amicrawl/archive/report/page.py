@@ -39,7 +39,7 @@ from amicrawl.archive.report.text import FACET_TITLES, REPLAY, decimal_size, sho
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.archive.report.counts import Counts, Tally
+    from amicrawl.archive.report.counts import CaptureTally, Counts
     from amicrawl.archive.report.figures import Grid, Overlap
 
 
@@ -214,7 +214,7 @@ def _path_query(counts: Counts) -> Markup:
 
 
 def _lists(counts: Counts) -> list[Markup | None]:
-    named: list[tuple[str, Tally[str]]] = [
+    named: list[tuple[str, CaptureTally[str]]] = [
         ("Registered domains", by_domain(counts)),
         ("Top-level domains", by_tld(counts)),
         *((FACET_TITLES[name], counts.facets[name]) for name in FACETS if counts.facets.get(name)),
@@ -222,7 +222,7 @@ def _lists(counts: Counts) -> list[Markup | None]:
     return [_list(title, tally, counts.captures) for title, tally in named]
 
 
-def _list(title: str, tally: Tally[str], captures: int) -> Markup | None:
+def _list(title: str, tally: CaptureTally[str], captures: int) -> Markup | None:
     rows = [
         [name, f"{count:,}", decimal_size(size), share_bar(count / (captures or 1))]
         for name, count, size in ranked(tally, _ROWS)

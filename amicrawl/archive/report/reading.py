@@ -52,7 +52,7 @@ _TASKS = 1000
 
 
 @dataclass(slots=True)
-class Reading:
+class ReadingProgress:
     """What was read so far, and what could not be."""
 
     counts: Counts
@@ -69,7 +69,7 @@ def read_counts(
     kind: str | None = None,
     threads: int = 2,
     progress: Progress = lambda *_: None,
-) -> Reading:
+) -> ReadingProgress:
     """Count the inputs *names*, paths and URIs, one after the other; `-` stands for standard input.
 
     Arguments and errors are those of `files_of` and `count_files`.
@@ -85,14 +85,14 @@ def count_files(
     kind: str | None = None,
     threads: int = 2,
     progress: Progress = lambda *_: None,
-) -> Reading:
+) -> ReadingProgress:
     """Count *files* one after the other; InputError where one cannot be opened.
 
     *kind* is one of `KINDS`, else it is recognised; UsageError where it is not known.
     *progress* receives how many bytes are read of how many, 0 where that is not known, and the counts.
     """
     check_kind(kind)
-    reading = Reading(Counts(rules=rules))
+    reading = ReadingProgress(Counts(rules=rules))
     _keep_what_is_freed()
     is_piped = any(file.location.name == STDIN for file in files)
     total = 0 if is_piped else sum(file.size for file in files)
@@ -124,7 +124,7 @@ def count_files(
 
 def count_on_spark(
     spark: SparkSession, files: Sequence[InputFile], *, rules: str = CORRECTED, kind: str | None = None
-) -> Reading:
+) -> ReadingProgress:
     """Count *files*, which all workers see under their absolute names, by the tasks of a cluster.
 
     A task counts some files in a row as `count_files` does. Adding is associative, and what tasks count
@@ -139,12 +139,12 @@ def count_on_spark(
     named = [file._replace(location=Location.of(file.location.name)) for file in files]
     size = -(-len(named) // _TASKS)
     jobs = [tuple(named[at : at + size]) for at in range(0, len(named), size)]
-    parts: dict[tuple[InputFile, ...], Reading] = {}
+    parts: dict[tuple[InputFile, ...], ReadingProgress] = {}
     for event in done_on_spark(spark, jobs, partial(count_in_task, rules=rules, kind=kind)):
         if isinstance(event, Lost):
             raise InputError(event.reason)
         parts[event.job] = event.answer
-    whole = Reading(Counts(rules=rules))
+    whole = ReadingProgress(Counts(rules=rules))
     for job in jobs:
         whole.counts.absorb(parts[job].counts)
         whole.damage += parts[job].damage
@@ -152,7 +152,7 @@ def count_on_spark(
     return whole
 
 
-def count_in_task(files: Sequence[InputFile], *, rules: str, kind: str | None) -> Reading:
+def count_in_task(files: Sequence[InputFile], *, rules: str, kind: str | None) -> ReadingProgress:
     """Count *files* in a task; TransientError where another attempt may succeed."""
     from amicrawl.archive.spark import TransientError  # noqa: PLC0415
 
@@ -209,7 +209,7 @@ def _parts(
     rules: str,
     kind: str | None,
     on_read: Callable[[int], None],
-) -> Iterator[Reading]:
+) -> Iterator[ReadingProgress]:
     if kind in {"parquet", "captures"} or (kind is None and is_parquet(path)):
         # Readers of Parquet and keys of URLs take a tenth of a second to load, and text needs neither.
         from amicrawl.archive.report.parquet import table_lines  # noqa: PLC0415
@@ -220,12 +220,12 @@ def _parts(
     if kind == "warc" or (kind is None and is_archive(path)):
         with _index_of(path, on_read) as (index, damage):
             yield from _parts(index, pool, rules=rules, kind="cdxj", on_read=lambda _: None)
-        yield Reading(Counts(rules=rules), damage)
+        yield ReadingProgress(Counts(rules=rules), damage)
         return
     blocks = octet_blocks(path, block_bytes=_BLOCK, on_read=on_read)
     first = next(blocks, b"")
     if kind is None and first.lstrip()[:1] == b"{":
-        yield Reading(_loaded(path, b"".join(chain([first], blocks)), rules=rules))
+        yield ReadingProgress(_loaded(path, b"".join(chain([first], blocks)), rules=rules))
         return
     yield from _in_order(pool, _jobs(first, blocks, rules=rules, kind=kind), rules=rules)
 
@@ -276,14 +276,14 @@ def _itself(lines: Lines) -> Lines:
 
 def _in_order(
     pool: ThreadPoolExecutor, jobs: Iterator[Callable[[], Lines]], *, rules: str
-) -> Iterator[Reading]:
+) -> Iterator[ReadingProgress]:
     """Yield the counts of *jobs* in their order; a few are in work at a time."""
 
-    def done(job: Callable[[], Lines]) -> Reading:
+    def done(job: Callable[[], Lines]) -> ReadingProgress:
         lines = job()
-        return Reading(counted(lines.batch, rules=rules, skipped=lines.skipped))
+        return ReadingProgress(counted(lines.batch, rules=rules, skipped=lines.skipped))
 
-    waiting: deque[Future[Reading]] = deque()
+    waiting: deque[Future[ReadingProgress]] = deque()
     fault: DamagedFileError | None = None
     try:
         for job in jobs:

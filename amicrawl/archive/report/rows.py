@@ -40,7 +40,7 @@ _KNOWN = {
 _NAMES = {"cdx7": 7, "cdx9": 9, "cdx10": 10, "cdx11": 11}
 
 
-class Layout(NamedTuple):
+class ColumnLayout(NamedTuple):
     """Where the columns are, counted from 0; -1 where there is none."""
 
     columns: int
@@ -55,10 +55,10 @@ class Layout(NamedTuple):
     """Known only where no legend was there; the one number beside the time by which to check a guess."""
 
 
-def layout_of_letters(letters: str) -> Layout:
+def layout_of_letters(letters: str) -> ColumnLayout:
     """Return the layout that *letters* name; ValueError where it has no time, URL or neither key."""
     at = {letter: index for index, letter in reversed(list(enumerate(letters)))}
-    layout = Layout(
+    layout = ColumnLayout(
         columns=len(letters),
         key=at.get("N", -1),
         time=at.get("b", -1),
@@ -73,13 +73,13 @@ def layout_of_letters(letters: str) -> Layout:
     return layout
 
 
-def layout_of_count(columns: int) -> Layout | None:
+def layout_of_count(columns: int) -> ColumnLayout | None:
     """Return the layout of lines of that many columns and no legend, if there is one."""
     letters = _KNOWN.get(columns)
     return layout_of_letters(letters)._replace(offset=letters.find("V")) if letters else None
 
 
-def layout_named(name: str) -> Layout | None:
+def layout_named(name: str) -> ColumnLayout | None:
     """Return the layout called *name* (cdx7, cdx9, cdx10, cdx11), if there is one."""
     return layout_of_count(_NAMES[name]) if name in _NAMES else None
 
@@ -147,7 +147,7 @@ def row_like_cdx_summary(line: bytes) -> Row:
     return Row(key, int(time), url, mime, number, length, digest)
 
 
-def row_of_cdx(line: bytes, layout: Layout | None) -> Row:
+def row_of_cdx(line: bytes, layout: ColumnLayout | None) -> Row:
     """Return the row that is *line* of a CDX file; ValueError with the reason where it is none.
 
     Without a *layout* the number of columns decides.

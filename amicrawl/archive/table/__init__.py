@@ -21,20 +21,27 @@ if TYPE_CHECKING:
     )
     from amicrawl.archive.table.export import RECORDS_PER_FILE, ExportOptions, export_records
     from amicrawl.archive.table.named_queries import NamedQuery, named_query
-    from amicrawl.archive.table.query import Answer, QueryTable
-    from amicrawl.archive.table.schema import CCINDEX, EOT, MONTH_PREFIX, SCHEMAS, Place, TableSchema
+    from amicrawl.archive.table.query import QueryResult, QueryTable
+    from amicrawl.archive.table.schema import (
+        CCINDEX,
+        EOT,
+        MONTH_PREFIX,
+        SCHEMAS,
+        CapturePlace,
+        TableSchema,
+    )
     from amicrawl.archive.table.spark import make_table_on_spark
 else:
     __getattr__ = lazy_exports(
         __name__,
-        Answer="query",
+        QueryResult="query",
         CCINDEX="schema",
         EOT="schema",
         ExportOptions="export",
         MONTH_PREFIX="schema",
         NamedQuery="named_queries",
         NoRowsError="builder",
-        Place="schema",
+        CapturePlace="schema",
         QueryTable="query",
         RECORDS_PER_FILE="export",
         REJECTS_SUFFIX="builder",
@@ -58,11 +65,11 @@ __all__ = [
     "REJECTS_SUFFIX",
     "REPORT_SUFFIX",
     "SCHEMAS",
-    "Answer",
+    "CapturePlace",
     "ExportOptions",
     "NamedQuery",
     "NoRowsError",
-    "Place",
+    "QueryResult",
     "QueryTable",
     "TableOptions",
     "TableReport",

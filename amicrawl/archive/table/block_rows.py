@@ -23,13 +23,13 @@ from amicrawl.archive.table.convert import (
     rows_of_columns,
     statuses,
 )
-from amicrawl.archive.table.schema import NOWHERE, Place
+from amicrawl.archive.table.schema import NOWHERE, CapturePlace
 from amicrawl.archive.table.url_columns import columns_of_urls
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from amicrawl.archive.lines import Shape
+    from amicrawl.archive.lines import LineShape
     from amicrawl.archive.table.convert import Reject
     from amicrawl.archive.table.schema import TableSchema
 
@@ -49,7 +49,7 @@ class BlockRows(NamedTuple):
     """Blank lines, and those that begin with an exclamation mark."""
 
 
-def rows_of_block(octets: bytes, schema: TableSchema, *, place: Place = NOWHERE) -> BlockRows:
+def rows_of_block(octets: bytes, schema: TableSchema, *, place: CapturePlace = NOWHERE) -> BlockRows:
     """Return the rows of the lines in *octets*, each ended by LF; order is kept.
 
     Crawl, segment and subset are those of *place*; what it leaves open is derived from the file's name.
@@ -94,7 +94,7 @@ def _taken(block: Block, schema: TableSchema) -> Fields:
     return Fields(block, taken)
 
 
-def _places_in(shape: Shape, wanted: Mapping[str, str]) -> dict[str, int | None] | None:
+def _places_in(shape: LineShape, wanted: Mapping[str, str]) -> dict[str, int | None] | None:
     try:
         places = {column: shape.text(field) for column, field in wanted.items()}
     except LookupError:
@@ -102,7 +102,9 @@ def _places_in(shape: Shape, wanted: Mapping[str, str]) -> dict[str, int | None]
     return places if places["url"] is not None else None
 
 
-def _plain_rows(block: Block, fields: Fields, schema: TableSchema, place: Place) -> pa.RecordBatch:
+def _plain_rows(
+    block: Block, fields: Fields, schema: TableSchema, place: CapturePlace
+) -> pa.RecordBatch:
     """Return the rows of the plain lines *fields*; raises one of several errors where one gives none."""
     columns = {name: fields.texts(name) for name in ("url", "warc_filename", *schema.text_fields)}
     columns["url_surtkey"] = block.keys(fields.rows).texts()

@@ -32,7 +32,7 @@ from amicrawl.archive.table.ordering import (
     sort_lines,
     sorted_blocks,
 )
-from amicrawl.archive.table.schema import EOT, MONTH_PREFIX, NOWHERE, SCHEMA_VERSION, Place
+from amicrawl.archive.table.schema import EOT, MONTH_PREFIX, NOWHERE, SCHEMA_VERSION, CapturePlace
 from amicrawl.archive.table.writer import FILE_ROWS, TableWriter, seal
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, OutputFile, explained, remove_durably, replace_file
 from amicrawl.errors import InputError, UsageError
@@ -58,7 +58,7 @@ class TableOptions:
     """What kind of table is made."""
 
     schema: TableSchema = EOT
-    place: Place = NOWHERE
+    place: CapturePlace = NOWHERE
     """Crawl, segment and subset of all rows; what it leaves open is derived from WARC file names."""
     flat: bool = False
     """Whether all files lie in one directory, with `crawl` and `subset` among their columns."""
@@ -159,10 +159,10 @@ def make_table(
     with explained(out, "created"):
         out.mkdir(parents=True, exist_ok=True)
     with DirectoryLock(out, by="process", instead="-o"):
-        return _made_table(_Job(inputs, out, options or TableOptions(), disk, progress))
+        return _made_table(_TableJob(inputs, out, options or TableOptions(), disk, progress))
 
 
-def _made_table(job: _Job) -> TableReport:
+def _made_table(job: _TableJob) -> TableReport:
     prepare(job.out, disk=job.disk)
     report = TableReport()
 
@@ -196,7 +196,7 @@ def _made_table(job: _Job) -> TableReport:
     return report
 
 
-class _Job(NamedTuple):
+class _TableJob(NamedTuple):
     """A table that is made."""
 
     inputs: Sequence[Path]

@@ -37,7 +37,7 @@ from amicrawl.archive.arrow_texts import (
     texts_from,
     whole_numbers,
 )
-from amicrawl.archive.table.schema import DEFAULT_SUBSET, MONTH_PREFIX, NOWHERE, Place, place_of
+from amicrawl.archive.table.schema import DEFAULT_SUBSET, MONTH_PREFIX, NOWHERE, CapturePlace, place_of
 from amicrawl.archive.table.url_columns import columns_of_urls, dictionary
 
 if TYPE_CHECKING:
@@ -154,7 +154,9 @@ class Converted(NamedTuple):
     """Of each row, the number of its line."""
 
 
-def converted(lines: Sequence[bytes], schema: TableSchema, *, place: Place = NOWHERE) -> Converted:
+def converted(
+    lines: Sequence[bytes], schema: TableSchema, *, place: CapturePlace = NOWHERE
+) -> Converted:
     """Return the rows of *lines*, each without its LF, and the lines that give none; order is kept.
 
     Crawl, segment and subset are those of *place*; what it leaves open is derived from the file's name.
@@ -171,7 +173,7 @@ def converted(lines: Sequence[bytes], schema: TableSchema, *, place: Place = NOW
         return Converted(_rows(sound, schema, place), rejects, places)
 
 
-def _rows(lines: Sequence[bytes], schema: TableSchema, place: Place) -> pa.RecordBatch:
+def _rows(lines: Sequence[bytes], schema: TableSchema, place: CapturePlace) -> pa.RecordBatch:
     """Return the rows of *lines*; raises one of several errors where a line is not sound."""
     parts = [line.split(b" ", 2) for line in lines]
     objects = [orjson.loads(part[2]) for part in parts]
@@ -320,7 +322,7 @@ def numbers(spans: Spans, missing: NDArray[np.bool_] | None) -> pa.Array[Any]:
 
 
 def places_of(
-    filenames: pa.Array[Any], place: Place, fetched: pa.Array[Any]
+    filenames: pa.Array[Any], place: CapturePlace, fetched: pa.Array[Any]
 ) -> dict[str, pa.Array[Any]]:
     """Return crawl, segment and subset of captures in *filenames* that were *fetched* then.
 
@@ -356,12 +358,12 @@ def _crawls(
 
 
 @lru_cache(maxsize=32_768)
-def _place_of(filename: str | None) -> Place:
+def _place_of(filename: str | None) -> CapturePlace:
     return _first_like(place_of(filename))
 
 
 @lru_cache(maxsize=1024)
-def _first_like(place: Place) -> Place:
+def _first_like(place: CapturePlace) -> CapturePlace:
     """Return the first that equals *place*: files are many, and places few, which may lie there once."""
     return place
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from amicrawl.archive.table.query import Answer
+    from amicrawl.archive.table.query import QueryResult
 
 RECORDS_PER_FILE = 10_000
 """Records of an exported file at most, where nothing else is said."""
@@ -90,7 +90,7 @@ class ExportOptions:
 
 
 def export_records(
-    answer: Answer, archives: Path, out: Path, *, disk: Disk, options: ExportOptions | None = None
+    answer: QueryResult, archives: Path, out: Path, *, disk: Disk, options: ExportOptions | None = None
 ) -> Exported:
     """Write the records that *answer* points at, in its order, to WARC files in the directory *out*.
 
@@ -136,7 +136,7 @@ def export_records(
     return exported
 
 
-def _places(answer: Answer) -> Iterator[tuple[str, int, int]]:
+def _places(answer: QueryResult) -> Iterator[tuple[str, int, int]]:
     names = answer.schema.names
     columns = next((place for place in _PLACES if set(place) <= set(names)), None)
     if columns is None:

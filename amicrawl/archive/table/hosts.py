@@ -130,7 +130,7 @@ NO_HOST = HostColumns()
 EMPTY_HOST = HostColumns(name="", tld="", name_reversed="")
 
 
-class Authority(NamedTuple):
+class Netloc(NamedTuple):
     """What stands between `//` and the path, user information left out."""
 
     host: HostColumns
@@ -139,7 +139,7 @@ class Authority(NamedTuple):
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def authority_columns(text: str) -> Authority:
+def authority_columns(text: str) -> Netloc:
     """Return the columns for *text*, the authority of a URL as written."""
     named = text.rpartition("@")[2]
     if named.startswith("["):
@@ -148,7 +148,7 @@ def authority_columns(text: str) -> Authority:
     else:
         host, _, port = named.partition(":")
     number = int(port) if _PORT.fullmatch(port) else None
-    return Authority(host_columns(host), number if number is None or number <= _LARGEST_PORT else None)
+    return Netloc(host_columns(host), number if number is None or number <= _LARGEST_PORT else None)
 
 
 def host_columns(written: str) -> HostColumns:

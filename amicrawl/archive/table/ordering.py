@@ -90,12 +90,12 @@ def blocks_in_order(
     """
     first = [(_first_line(path, damaged), path) for path in paths]
     waiting = sorted(((line, path) for line, path in first if line is not None), reverse=True)
-    active: list[_Held] = []
+    active: list[_HeldFile] = []
 
-    def begin(beside: int) -> list[_Held]:
+    def begin(beside: int) -> list[_HeldFile]:
         """Begin the last file of those waiting, where there is one, so many being read *beside* it."""
         size = min(_HELD_BLOCK, max(_LEAST_BLOCK, _HELD_BLOCKS // (beside + 1)))
-        return [_Held(read(waiting.pop()[1], block_bytes=size), damaged)] if waiting else []
+        return [_HeldFile(read(waiting.pop()[1], block_bytes=size), damaged)] if waiting else []
 
     merged: list[bytes] = []
     while active := [file for file in active if file.has_lines()] or begin(0):
@@ -147,7 +147,7 @@ def _first_line(path: Path, damaged: Callable[[DamagedFileError], None]) -> byte
     return block[: block.index(b"\n")] if block else None
 
 
-def _up_to(least: bytes, files: Sequence[_Held]) -> list[bytes]:
+def _up_to(least: bytes, files: Sequence[_HeldFile]) -> list[bytes]:
     """Take the lines of *files* that are not greater than *least*, the least last line at hand.
 
     What is still to be read is not smaller. Sorting costs little, since it is a few runs in a row.
@@ -162,7 +162,7 @@ def _block_of(lines: list[bytes]) -> bytes:
     return b"\n".join([*lines, b""])
 
 
-class _Held:
+class _HeldFile:
     """The lines of one file that are in memory: as a block until single ones are asked for."""
 
     def __init__(self, blocks: Iterator[bytes], damaged: Callable[[DamagedFileError], None]) -> None:

@@ -69,7 +69,7 @@ _OTHER_NAMES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class QueryResult:
     """What came of a query: its columns, and its rows in batches, read when they are asked for."""
 
     schema: pa.Schema
@@ -100,7 +100,7 @@ class QueryTable:
             self.close()
             raise
 
-    def ask(self, query: NamedQuery, values: Mapping[str, str]) -> Answer:
+    def ask(self, query: NamedQuery, values: Mapping[str, str]) -> QueryResult:
         """Return the answer to a shipped *query*.
 
         UsageError where the query does not fit the table, or *values* do not fit the query.
@@ -113,7 +113,7 @@ class QueryTable:
             self._lock()
         return self._answer(sql, _reading)
 
-    def ask_sql(self, sql: str) -> Answer:
+    def ask_sql(self, sql: str) -> QueryResult:
         """Return the answer to the last statement of *sql*.
 
         UsageError where a statement may not, or cannot, run.
@@ -208,13 +208,13 @@ class QueryTable:
         if self._restricted:
             refuse_writing(self._engine, statement)
 
-    def _answer(self, sql: str, blamed: _Blame) -> Answer:
+    def _answer(self, sql: str, blamed: _Blame) -> QueryResult:
         with blamed(self.path):
             relation = self._stoppable(partial(self._engine.sql, sql))
             if relation is None:
                 raise UsageError("The last statement has no result. End with one that has: SELECT.")
             reader = self._stoppable(partial(relation.to_arrow_reader, BATCH_ROWS))
-        return Answer(reader.schema, self._read(reader, blamed))
+        return QueryResult(reader.schema, self._read(reader, blamed))
 
     def _read(self, reader: pa.RecordBatchReader, blamed: _Blame) -> Iterator[pa.RecordBatch]:
         while True:

@@ -170,34 +170,36 @@ _SUPPLEMENTAL = re.compile(
 _PLAIN = re.compile(r"[^A-Za-z0-9_.~+ \-]")
 
 
-class Place(NamedTuple):
+class CapturePlace(NamedTuple):
     """Where a capture belongs; None where neither the caller nor the file name says it."""
 
     crawl: str | None = None
     segment: str | None = None
     subset: str | None = None
 
-    def over(self, other: Place) -> Place:
+    def over(self, other: CapturePlace) -> CapturePlace:
         """Return this place, with what it leaves open taken from *other*."""
-        return Place(*[mine if mine is not None else its for mine, its in zip(self, other, strict=True)])
+        return CapturePlace(
+            *[mine if mine is not None else its for mine, its in zip(self, other, strict=True)]
+        )
 
     def directory(self) -> str:
         """Return the path of its rows below the table's directory."""
         return f"crawl={_escaped(self.crawl or '')}/subset={_escaped(self.subset or '')}"
 
 
-NOWHERE = Place()
+NOWHERE = CapturePlace()
 
 
-def place_of(warc_filename: str | None) -> Place:
+def place_of(warc_filename: str | None) -> CapturePlace:
     """Return where a capture in the file *warc_filename*, a path with slashes, belongs."""
     name = warc_filename or ""
     if found := _MAIN.fullmatch(name):
-        return Place(*found.groups())
+        return CapturePlace(*found.groups())
     if found := _NEWS.fullmatch(name):
-        return Place(f"{found[1]}-{found[2]}-{found[3]}", found[4], "news-warc")
+        return CapturePlace(f"{found[1]}-{found[2]}-{found[3]}", found[4], "news-warc")
     if found := _SUPPLEMENTAL.fullmatch(name):
-        return Place(*found.groups())
+        return CapturePlace(*found.groups())
     return NOWHERE
 
 

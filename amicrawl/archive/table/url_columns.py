@@ -25,7 +25,7 @@ from amicrawl.archive.arrow_texts import (
     texts_from,
     texts_of,
 )
-from amicrawl.archive.table.hosts import EMPTY_HOST, NO_HOST, Authority, authority_columns, host_columns
+from amicrawl.archive.table.hosts import EMPTY_HOST, NO_HOST, Netloc, authority_columns, host_columns
 from amicrawl.archive.table.schema import HOST_COLUMNS
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class UrlColumns(NamedTuple):
     """What the columns of one row say about its URL."""
 
     protocol: str | None
-    authority: Authority
+    authority: Netloc
     path: str | None
     query: str | None
 
@@ -69,7 +69,7 @@ def url_columns(url: str) -> UrlColumns:
         return UrlColumns(protocol, authority_columns(cut[1]), cut[2], cut[3] and cut[3][1:])
     if protocol == "mailto":
         path, mark, query = rest.partition("?")
-        return UrlColumns(protocol, Authority(EMPTY_HOST, None), path, query if mark else None)
+        return UrlColumns(protocol, Netloc(EMPTY_HOST, None), path, query if mark else None)
     return _without_host(protocol)
 
 
@@ -159,7 +159,7 @@ def _next(
     return np.where((places >= starts) & (places < ends), places, ends)
 
 
-def _spread(known: list[Authority], which: NDArray[np.integer[Any]]) -> dict[str, pa.Array[Any]]:
+def _spread(known: list[Netloc], which: NDArray[np.integer[Any]]) -> dict[str, pa.Array[Any]]:
     """Return the columns of the authorities *known*, one row for each place in *which*."""
     hosts = (
         zip(*[authority.host for authority in known], strict=True) if known else [()] * len(HOST_COLUMNS)
@@ -178,8 +178,8 @@ def dictionary(values: Sequence[str | None], which: NDArray[np.integer[Any]]) ->
     return pa.DictionaryArray.from_arrays(indices, texts_from(texts))
 
 
-def _named(name: str) -> Authority:
-    return Authority(host_columns(name), None)
+def _named(name: str) -> Netloc:
+    return Netloc(host_columns(name), None)
 
 
 def _asked_for(rest: str) -> str:
@@ -191,4 +191,4 @@ def _asked_for(rest: str) -> str:
 
 
 def _without_host(protocol: str | None) -> UrlColumns:
-    return UrlColumns(protocol, Authority(NO_HOST, None), None, None)
+    return UrlColumns(protocol, Netloc(NO_HOST, None), None, None)

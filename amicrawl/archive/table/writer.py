@@ -28,12 +28,12 @@ from amicrawl.archive.table.schema import (
     PARTITION_COLUMNS,
     SOUGHT_BY_VALUE,
     WITHOUT_DICTIONARY,
-    Place,
+    CapturePlace,
     as_held,
 )
 from amicrawl.disk import OutputFile, explained, rename_durably
 from amicrawl.errors import UsageError
-from amicrawl.record import Sink
+from amicrawl.record import OutputSink
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -136,7 +136,7 @@ _OF_A_COLUMN = 2 << 10
 """Bytes that are kept of a column of a row group, about: places and extremes of it and of its pages."""
 
 
-class Limits(NamedTuple):
+class MemoryLimits(NamedTuple):
     """Bytes of memory after which something is written although it has fewer rows than it might have."""
 
     row_group: int = 64 << 20
@@ -149,7 +149,7 @@ class Limits(NamedTuple):
     """Of filters and indexes, about, of all open files together; the one that has most is ended."""
 
 
-_LIMITS = Limits()
+_LIMITS = MemoryLimits()
 
 
 class TableFile:
@@ -175,7 +175,7 @@ class TableFile:
         sought = sum(name in columns.names for name in SOUGHT_BY_VALUE)
         self._of_a_group = sought * self._most_rows + len(columns.names) * _OF_A_COLUMN
         self._output = OutputFile.replacing(path, disk=disk)
-        self._sink = Sink(self._output)
+        self._sink = OutputSink(self._output)
         self._metadata = dict(metadata)
         # The stubs know neither files that are only written to nor the newer options.
         options = _options(columns, in_order=in_order, distinct=self._most_rows) | {"where": self._sink}
@@ -220,7 +220,7 @@ class TableWriter:
         metadata: Mapping[str, str] | None = None,
         file_rows: int = FILE_ROWS,
         first_part: str = "part",
-        limits: Limits = _LIMITS,
+        limits: MemoryLimits = _LIMITS,
     ) -> None:
         """Write below *directory*; *flat* puts all files there, with crawl and subset in them.
 
@@ -241,8 +241,8 @@ class TableWriter:
         self._limits = limits
         self._waiting: list[pa.RecordBatch] = []
         self._waiting_bytes = 0
-        self._held: dict[Place, HeldRows] = {}
-        self._open: dict[Place, TableFile] = {}
+        self._held: dict[CapturePlace, HeldRows] = {}
+        self._open: dict[CapturePlace, TableFile] = {}
         self._finished: list[Path] = []
 
     def add(self, batch: pa.RecordBatch) -> None:
@@ -281,12 +281,12 @@ class TableWriter:
         rows = in_one(self._waiting)
         self._waiting.clear()
         self._waiting_bytes = 0
-        for place, mine in [(Place(), rows)] if self._flat else _by_place(rows):
+        for place, mine in [(CapturePlace(), rows)] if self._flat else _by_place(rows):
             self._hold(place, mine.select(self._columns.names))
         while sum(each.held_bytes for each in self._held.values()) > self._limits.held_back:
             self._end_group(max(self._held, key=lambda place: self._held[place].held_bytes))
 
-    def _hold(self, place: Place, rows: pa.RecordBatch) -> None:
+    def _hold(self, place: CapturePlace, rows: pa.RecordBatch) -> None:
         mine = self._held.get(place) or self._first_of(place)
         while rows.num_rows:
             in_file = self._open[place].rows if place in self._open else 0
@@ -299,7 +299,7 @@ class TableWriter:
             elif mine.rows >= ROW_GROUP_ROWS or mine.held_bytes >= self._limits.row_group:
                 self._end_group(place)
 
-    def _first_of(self, place: Place) -> HeldRows:
+    def _first_of(self, place: CapturePlace) -> HeldRows:
         """Begin to hold rows of *place*."""
         if len(self._held) >= MOST_PARTITIONS:
             raise UsageError(
@@ -310,7 +310,7 @@ class TableWriter:
         self._held[place] = HeldRows()
         return self._held[place]
 
-    def _end_group(self, place: Place) -> None:
+    def _end_group(self, place: CapturePlace) -> None:
         """Write what is held of *place* as a row group."""
         if not self._held[place].rows:
             return
@@ -322,7 +322,7 @@ class TableWriter:
         while sum(file.kept_bytes for file in self._open.values()) > self._limits.kept:
             self._finish(max(self._open, key=lambda place: self._open[place].kept_bytes))
 
-    def _begin(self, place: Place, group_rows: int) -> TableFile:
+    def _begin(self, place: CapturePlace, group_rows: int) -> TableFile:
         directory = self._directory if self._flat else self._directory / place.directory()
         with explained(directory, "created"):
             directory.mkdir(parents=True, exist_ok=True)
@@ -338,7 +338,7 @@ class TableWriter:
         )
         return self._open[place]
 
-    def _finish(self, place: Place) -> None:
+    def _finish(self, place: CapturePlace) -> None:
         """End the file of *place*, if there is one."""
         file = self._open.pop(place, None)
         if file is None:
@@ -357,14 +357,14 @@ def seal(paths: list[Path], *, disk: Disk) -> None:
         rename_durably(path.with_name(path.name + ".open"), path, disk=disk)
 
 
-def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[Place, pa.RecordBatch]]:
+def _by_place(batch: pa.RecordBatch) -> Iterator[tuple[CapturePlace, pa.RecordBatch]]:
     """Yield the rows of *batch* for each crawl and subset that is in it; the segment does not count."""
     columns: list[Any] = [batch[name] for name in PARTITION_COLUMNS]
     known = [[*column.dictionary.to_pylist(), None] for column in columns]
     crawls, subsets = map(_places_in, columns)
     which = crawls * len(known[1]) + subsets
     for each in np.unique(which):
-        place = Place(known[0][each // len(known[1])], None, known[1][each % len(known[1])])
+        place = CapturePlace(known[0][each // len(known[1])], None, known[1][each % len(known[1])])
         mine = np.flatnonzero(which == each)
         yield place, batch if len(mine) == len(which) else some_of(batch, numbers_from(mine))
 

@@ -42,7 +42,7 @@ from amicrawl.urls import text_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from amicrawl.seed import Fault
+    from amicrawl.seed import SeedFault
 
 
 def verify(path: AnyPath, *, as_json: AsJson = False) -> None:
@@ -52,7 +52,7 @@ def verify(path: AnyPath, *, as_json: AsJson = False) -> None:
     a kill leaves, or what the format allows and a frontier of ours never has.
     Example: amicrawl frontier verify ami-out
     """
-    found = Findings()
+    found = DamageFindings()
     if path.is_dir():
         _look_into_directory(frontier_directory(path), found)
     else:
@@ -72,7 +72,7 @@ def verify(path: AnyPath, *, as_json: AsJson = False) -> None:
 
 
 @dataclass(slots=True)
-class Findings:
+class DamageFindings:
     """What was found."""
 
     damage: list[DamagedFileError] = field(default_factory=list)
@@ -90,7 +90,7 @@ def _facts(error: DamagedFileError) -> dict[str, Any]:
     }
 
 
-def _look_into_directory(directory: Path, found: Findings) -> None:
+def _look_into_directory(directory: Path, found: DamageFindings) -> None:
     listing = list_directory(directory)
     for _, snapshot in sorted(listing.snapshots.items()):
         _look_into_file(snapshot, found)
@@ -145,7 +145,7 @@ def _pass_over(_: object) -> None:
     pass
 
 
-def _look_into_file(path: Path, found: Findings) -> None:
+def _look_into_file(path: Path, found: DamageFindings) -> None:
     """Find what is wrong with a file: of each column and region the first, then of the whole."""
     try:
         file = FrontierFile.open(path)
@@ -327,7 +327,7 @@ def _is_of_a_crawl(name: str) -> bool:
     return name.startswith(("frontier", "captures", "crawl.json")) or ".warc" in name
 
 
-def _say_of_fault(fault: Fault) -> None:
+def _say_of_fault(fault: SeedFault) -> None:
     typer.echo(harmless(str(fault)), err=True)
 
 

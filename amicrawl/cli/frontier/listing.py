@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.cli.frontier.rows import Source
+    from amicrawl.cli.frontier.rows import RowSource
 
 
 def inspect(path: AnyPath, *, as_json: AsJson = False) -> None:
@@ -121,7 +121,7 @@ def stats(path: AnyPath, *, at: AtHour = 0, as_json: AsJson = False) -> None:
             )
 
 
-def _live_facts(source: Source, hour: int) -> dict[str, Any]:
+def _live_facts(source: RowSource, hour: int) -> dict[str, Any]:
     states, due = source.url_column("status"), source.url_column("next_due")
     later = due[(due > hour) & (states != Status.TRAPPED)]
     urls = len(states)
@@ -137,7 +137,7 @@ def _live_facts(source: Source, hour: int) -> dict[str, Any]:
     }
 
 
-def _file_facts(source: Source) -> dict[str, Any]:
+def _file_facts(source: RowSource) -> dict[str, Any]:
     assert isinstance(source, FrontierFile)
     regions = {region.id for region in source.regions}
     return {
@@ -239,7 +239,7 @@ def _way(source: FrontierFile) -> str:
     return "durable schedule wheel (near buckets only)" if has_schedule else "next_due column scan"
 
 
-def _of_host(source: Source, rows: np.ndarray, host: str | None) -> np.ndarray:
+def _of_host(source: RowSource, rows: np.ndarray, host: str | None) -> np.ndarray:
     if host is None:
         return rows
     keys = source.url_column("host_key")
@@ -247,7 +247,7 @@ def _of_host(source: Source, rows: np.ndarray, host: str | None) -> np.ndarray:
     return chosen
 
 
-def _scheduled_lines(source: Source, rows: np.ndarray, limit: int) -> Iterator[str]:
+def _scheduled_lines(source: RowSource, rows: np.ndarray, limit: int) -> Iterator[str]:
     is_live = isinstance(source, LiveSource)
     for facts in _facts(source, rows, limit):
         url = _url_in(facts)
@@ -283,7 +283,7 @@ def ls(
             print_lines(_listed_lines(source, rows, limit))
 
 
-def _listed_lines(source: Source, rows: np.ndarray, limit: int) -> Iterator[str]:
+def _listed_lines(source: RowSource, rows: np.ndarray, limit: int) -> Iterator[str]:
     for facts in _facts(source, rows, limit):
         yield f"{facts['status_name']:<15}  {facts['next_due_at'] or 'no time':<20}  {_url_in(facts)}"
     yield from _rest(rows, limit)
@@ -305,7 +305,7 @@ def _number_of(status: str) -> int:
     )
 
 
-def _facts(source: Source, rows: np.ndarray, limit: int) -> Iterator[dict[str, Any]]:
+def _facts(source: RowSource, rows: np.ndarray, limit: int) -> Iterator[dict[str, Any]]:
     """Yield what the lists show of *rows*, of no more than *limit* of them."""
     arena = source.arena()
     shown = rows[:limit] if limit else rows

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.cli.frontier.rows import Source
+    from amicrawl.cli.frontier.rows import RowSource
     from amicrawl.urls import UrlKey
 
 
@@ -63,7 +63,7 @@ class Match:
     """By which reading of the URL: the words that finish "matched by its ..."."""
 
 
-def conventions(source: Source, url: str) -> list[tuple[str, UrlKey]]:
+def conventions(source: RowSource, url: str) -> list[tuple[str, UrlKey]]:
     """Return the keys under which *url* may be found, likeliest first, and what each is made of."""
     said = dict(source.meta).get(IDENTITY, b"")
     exact, canonical = (
@@ -74,7 +74,7 @@ def conventions(source: Source, url: str) -> list[tuple[str, UrlKey]]:
     return [*first, ("host and remainder, cut but not normalised", seeded_key(url))]
 
 
-def find(source: Source, url: str) -> Match | None:
+def find(source: RowSource, url: str) -> Match | None:
     """Return the row of *url* by the first convention that leads to one."""
     hosts = source.url_column("host_key")
     paths: np.ndarray | None = None
@@ -90,7 +90,7 @@ def find(source: Source, url: str) -> Match | None:
     return None
 
 
-def row_facts(source: Source, row: int) -> dict[str, Any]:
+def row_facts(source: RowSource, row: int) -> dict[str, Any]:
     """Return every field of URL row *row*, then its strings and annexes, as JSON values.
 
     Beside a time in hours stands the date as `<name>_at`, null for never.
@@ -115,7 +115,7 @@ def row_facts(source: Source, row: int) -> dict[str, Any]:
     return facts
 
 
-def host_facts(source: Source, host_key: int) -> dict[str, Any] | None:
+def host_facts(source: RowSource, host_key: int) -> dict[str, Any] | None:
     """Return every field of the host row with *host_key*, decoded as in `row_facts`, if there is one."""
     keys = source.host_column("host_key")
     row = int(np.searchsorted(keys, np.uint64(host_key)))
@@ -191,7 +191,7 @@ def show(path: AnyPath, url: _Url, *, as_json: AsJson = False) -> None:
         print_lines([json_text(found)] if as_json else _shown(found))
 
 
-def _not_found(path: Path, source: Source, url: str) -> InputError:
+def _not_found(path: Path, source: RowSource, url: str) -> InputError:
     keys = ", ".join(
         f"{key_text(key.host)}:{key_text(key.path)} ({convention})"
         for convention, key in conventions(source, url)
@@ -273,7 +273,7 @@ class Asked:
     """As of when, in seconds since 1970."""
 
 
-class Verdict(NamedTuple):
+class LookupVerdict(NamedTuple):
     """The answer."""
 
     due: bool
@@ -283,7 +283,7 @@ class Verdict(NamedTuple):
 
 def sentences(
     asked: Asked, convention: str | None, row: dict[str, Any] | None, host: dict[str, Any] | None
-) -> Verdict:
+) -> LookupVerdict:
     """Return the answer for a URL whose row and host row, as far as there are any, say so much."""
     says = [asked.url]
     if asked.canonical is None:
@@ -295,7 +295,7 @@ def sentences(
     if row is None:
         says.append("There is no row for it, under any reading: it was never offered, or left out.")
         says += _of_host(host, asked.second)
-        return Verdict(due=False, says=says)
+        return LookupVerdict(due=False, says=says)
     key = f"{row['host_key']}:{row['path_key']}"
     says.append(f"Its row, number {row['row']}, has the key {key}, matched by its {convention}.")
     says.append(f"It was found as {row['source_name']}, at depth {row['depth']}.")
@@ -303,7 +303,7 @@ def sentences(
     due, reason = _due(row, asked.second)
     says.append(reason)
     says += _of_host(host, asked.second)
-    return Verdict(due=due, says=says)
+    return LookupVerdict(due=due, says=says)
 
 
 def _history(row: dict[str, Any]) -> Iterator[str]:

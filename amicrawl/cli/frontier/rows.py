@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.format.partition import Columns, Partition
 
 
-class Source(Protocol):
+class RowSource(Protocol):
     """Rows and strings that can be looked at, from a file or a directory."""
 
     @property
@@ -75,7 +75,7 @@ class LiveSource:
         return self.partition.arena
 
 
-def due_in_crawl(source: Source, hour: int) -> np.ndarray:
+def due_in_crawl(source: RowSource, hour: int) -> np.ndarray:
     """Return the rows that a crawl which starts at *hour* hands out, the earliest first."""
     status, due = source.url_column("status"), source.url_column("next_due")
     # A waiting row without a time is due; a settled one without a time never is.
@@ -86,7 +86,7 @@ def due_in_crawl(source: Source, hour: int) -> np.ndarray:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[Source]:
+def opened(path: Path) -> Iterator[RowSource]:
     """Open *path*, a file or a directory; raises InputError where it is neither, or DamagedFileError."""
     if path.is_dir():
         yield LiveSource(load(frontier_directory(path)))

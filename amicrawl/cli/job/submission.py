@@ -107,7 +107,7 @@ class JobOptions:
         ),
     ] = "command line"
 
-    def submission(self, target: _Target, config: str | None, pace: _Pace) -> Submission:
+    def submission(self, target: _JobTarget, config: str | None, pace: _RecordSettings) -> Submission:
         """Return the job for *target*. The text of a crawl file, *config*, and its *pace* count less."""
         return Submission(
             url=target.url,
@@ -147,7 +147,7 @@ def submit(
     A URL has one job, whatever its depth; one that is there already is refused, which --force and
     --if-older change for jobs that have ended. Example: amicrawl job submit http://example.org/ --wait
     """
-    text, pace = (None, _Pace()) if config is None else _config_of(config)
+    text, pace = (None, _RecordSettings()) if config is None else _config_of(config)
     submission = job.submission(_target(url, url_list), text, pace)
     try:
         submitted = submit_job(store, submission, now=time.time())
@@ -176,7 +176,7 @@ def _show(submitted: Submitted, *, as_json: bool) -> None:
     typer.echo(f"{submitted.url} {begun}: {submitted.queue}", err=True)
 
 
-class _Target(NamedTuple):
+class _JobTarget(NamedTuple):
     """What a job crawls."""
 
     url: str
@@ -186,24 +186,24 @@ class _Target(NamedTuple):
     """The list, where it has no URL of its own."""
 
 
-def _target(url: str | None, url_list: str | None) -> _Target:
+def _target(url: str | None, url_list: str | None) -> _JobTarget:
     """Return what a job crawls that is given *url*, a list, or both."""
     if url_list is None:
         if url is None:
             raise UsageError("Nothing to crawl: give a URL, or a list with --list.")
-        return _Target(_with_scheme(url))
+        return _JobTarget(_with_scheme(url))
     if url_list.lower().startswith(("http://", "https://")):
         if url is not None:
             raise UsageError(
                 "Give a URL, or the URL of a list with --list: a job begins at one of them."
             )
-        return _Target(url_list, is_list=True)
+        return _JobTarget(url_list, is_list=True)
     lines = _lines_of(Path(url_list))
     name = re.sub(r"[^A-Za-z0-9._-]", "-", Path(url_list).name) or "list"
     digest = hashlib.sha256(lines.encode()).hexdigest()[:32]
     # A job is named by a URL. One below `.invalid` belongs to no site.
     named = _with_scheme(url) if url else f"http://list.invalid/{digest}/{name}"
-    return _Target(named, is_list=True, lines=lines)
+    return _JobTarget(named, is_list=True, lines=lines)
 
 
 def _lines_of(path: Path) -> str:
@@ -223,14 +223,14 @@ def _lines_of(path: Path) -> str:
         raise InputError(f"{path} is not a list of URLs: byte {error.start} is not UTF-8.") from error
 
 
-class _Pace(NamedTuple):
+class _RecordSettings(NamedTuple):
     """What a crawl file says of the settings that a job has in its record, which go before the file."""
 
     delay: tuple[int, int] | None = None
     concurrency: int | None = None
 
 
-def _config_of(config: Path) -> tuple[str, _Pace]:
+def _config_of(config: Path) -> tuple[str, _RecordSettings]:
     """Return what a crawl file says, checked, as text that another machine can follow; and its pace."""
     # Loaded for a job that has one: to check a file takes as much loading as to talk to Redis.
     from amicrawl.crawlfile import CrawlFileError, effective, examine  # noqa: PLC0415
@@ -241,7 +241,9 @@ def _config_of(config: Path) -> tuple[str, _Pace]:
     _check_for_a_job(config, examined.file)
     delay = examined.file.settings.get("AMICRAWL_DELAY")
     ms = None if delay is None else round(float(delay) * 1000)
-    pace = _Pace(None if ms is None else (ms, ms), examined.file.settings.get("AMICRAWL_PER_HOST"))
+    pace = _RecordSettings(
+        None if ms is None else (ms, ms), examined.file.settings.get("AMICRAWL_PER_HOST")
+    )
     return effective(examined.sheet, directory=Path.cwd()), pace
 
 

@@ -54,7 +54,7 @@ class ReactorNames:
         """Have the reactor look *host* up."""
         from twisted.internet import reactor  # noqa: PLC0415  # importing it installs one
 
-        receiver = _Receiver(done)
+        receiver = _AddressCollector(done)
         reactor.nameResolver.resolveHostName(receiver, host)
 
     def close(self) -> None:
@@ -62,7 +62,7 @@ class ReactorNames:
 
 
 @implementer(IResolutionReceiver)
-class _Receiver:
+class _AddressCollector:
     """Collects the addresses of one name. Nothing is kept of them here: Scrapy has a cache."""
 
     def __init__(self, done: Done) -> None:

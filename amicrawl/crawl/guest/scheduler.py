@@ -49,18 +49,18 @@ class KeptScheduler(Scheduler):
         directory = job_dir(self._crawler.settings)
         assert directory is not None
         assert self.dqdir is not None
-        self._journal = Journal(Path(directory) / _JOURNAL)
+        self._journal = RequestJournal(Path(directory) / _JOURNAL)
         self._taken: dict[Request, int] = {}
         self._timer: asyncio.TimerHandle | None = None
-        if self._journal.state is State.OPEN:
+        if self._journal.state is JournalState.OPEN:
             shutil.rmtree(self.dqdir)
             Path(self.dqdir).mkdir()
         opened = super().open(spider)
         if isinstance(self.df, RFPDupeFilter) and self.df.file is not None:
             self.df.file = _HeldBack(self.df.file)  # type: ignore[assignment]
-        if self._journal.state is State.OPEN:
+        if self._journal.state is JournalState.OPEN:
             self._restore()
-        elif self._journal.state is State.NEW:
+        elif self._journal.state is JournalState.NEW:
             self._take_over()
         self._write()
         return opened
@@ -146,7 +146,7 @@ class KeptScheduler(Scheduler):
         return self.crawler
 
 
-class State(IntEnum):
+class JournalState(IntEnum):
     """How a crawl left its journal."""
 
     NEW = 0
@@ -154,7 +154,7 @@ class State(IntEnum):
     CLOSED = 2
 
 
-class Journal:
+class RequestJournal:
     """Requests that are not done, by number, in a database that a kill leaves whole."""
 
     def __init__(self, path: Path) -> None:
@@ -164,9 +164,9 @@ class Journal:
             "CREATE TABLE IF NOT EXISTS requests (number INTEGER PRIMARY KEY, request BLOB NOT NULL)"
         )
         (state,) = self._database.execute("PRAGMA user_version").fetchone()
-        self.state = State(state)
+        self.state = JournalState(state)
         """How the crawl before left it."""
-        self._database.execute(f"PRAGMA user_version={State.OPEN:d}")
+        self._database.execute(f"PRAGMA user_version={JournalState.OPEN:d}")
         (last,) = self._database.execute("SELECT max(number) FROM requests").fetchone()
         self.next_number = (last or 0) + 1
         self._added: dict[int, bytes] = {}
@@ -202,7 +202,7 @@ class Journal:
     def close(self) -> None:
         """Write the rest, and that the crawl ended in order."""
         self.write()
-        self._database.execute(f"PRAGMA user_version={State.CLOSED:d}")
+        self._database.execute(f"PRAGMA user_version={JournalState.CLOSED:d}")
         self._database.close()
 
 

@@ -45,7 +45,7 @@ _LATEST = 1 << 53
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class PartitionLink:
     """A URL that another partition found, or that was given as a seed."""
 
     seed: Seed
@@ -55,12 +55,12 @@ class Link:
     extra: Mapping[str, object] | None = None
 
     @classmethod
-    def of(cls, offer: Offer) -> Link:
+    def of(cls, offer: Offer) -> PartitionLink:
         """Return *offer* without its key."""
         return cls(offer.seed, offer.source, offer.priority, offer.hops, offer.extra)
 
 
-def encoded_link(link: Link) -> str:
+def encoded_link(link: PartitionLink) -> str:
     """Return *link* as JSON, in ASCII."""
     seed = link.seed
     said: dict[str, Any] = {"u": seed.url, "s": int(link.source)}
@@ -86,7 +86,7 @@ def encoded_batch(links: Iterable[str]) -> str:
     return packed.decode("utf-8", "surrogateescape")
 
 
-def links_in(batch: str) -> tuple[list[Link], list[str]]:
+def links_in(batch: str) -> tuple[list[PartitionLink], list[str]]:
     """Return the links of *batch*, and a sentence for each invalid one.
 
     Raises InputError where the batch as a whole cannot be read.
@@ -114,7 +114,7 @@ def _opened(batch: str) -> Any:
         raise InputError(f"the batch cannot be read: {fault}") from fault
 
 
-def _link(said: Any) -> Link:
+def _link(said: Any) -> PartitionLink:
     if not isinstance(said, dict):
         raise TypeError("a link is an object")
     url = said.get("u")
@@ -130,7 +130,7 @@ def _link(said: Any) -> Link:
     if source is None:
         raise ValueError("no such source")
     seed = Seed(url, captured_at=_whole(said, "t", _LATEST), **texts)
-    return Link(seed, source, _priority(said.get("p", 0)), _whole(said, "h", _FARTHEST), extra)
+    return PartitionLink(seed, source, _priority(said.get("p", 0)), _whole(said, "h", _FARTHEST), extra)
 
 
 def _whole(said: dict[str, Any], name: str, most: int) -> int:

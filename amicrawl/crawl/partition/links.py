@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from amicrawl.config import Durability
 from amicrawl.crawl.feeding import offer_seed
 from amicrawl.crawl.links import CARRIED_NUMBERS, PRIMARY
-from amicrawl.crawl.partition.batch import Link, encoded_link
+from amicrawl.crawl.partition.batch import PartitionLink, encoded_link
 from amicrawl.frontier import Offer, Source, shard_of
 from amicrawl.urls import Refused, fetchable
 
@@ -81,7 +81,7 @@ class Outgoing:
             if len(self._met) >= _SENT_LATELY:
                 self._met.clear()
             self._met.add(offer.key)
-            by_partition.setdefault(number, []).append(encoded_link(Link.of(offer)))
+            by_partition.setdefault(number, []).append(encoded_link(PartitionLink.of(offer)))
         for number, links in by_partition.items():
             self._outbox().append(number, links)
         return bool(by_partition)
@@ -90,7 +90,7 @@ class Outgoing:
 _GREATEST = 1000
 
 
-async def take_links(run: Run, links: Iterable[Link]) -> list[tuple[Link, str]]:
+async def take_links(run: Run, links: Iterable[PartitionLink]) -> list[tuple[PartitionLink, str]]:
     """Offer *links* to the frontier of *run*, and return those that cannot be, each with the reason."""
     offers, refused = [], []
     for link in links:
@@ -110,13 +110,13 @@ async def take_links(run: Run, links: Iterable[Link]) -> list[tuple[Link, str]]:
     return refused
 
 
-def _is_elsewhere(run: Run, link: Link) -> bool:
+def _is_elsewhere(run: Run, link: PartitionLink) -> bool:
     key = run.key_of(link.seed.url)
     return not isinstance(key, Refused) and not run.is_ours(key.host)
 
 
 def offer_of(
-    link: Link, *, key_of: Callable[[str], UrlKey | Refused], ours: Callable[[int], bool]
+    link: PartitionLink, *, key_of: Callable[[str], UrlKey | Refused], ours: Callable[[int], bool]
 ) -> Offer | str:
     """Return the offer of *link*, or a sentence that says why there is none."""
     key = key_of(link.seed.url)

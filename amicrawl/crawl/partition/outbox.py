@@ -43,7 +43,7 @@ _HEAD = 9
 
 
 @dataclass(slots=True)
-class _Line:
+class _OutboxLine:
     """A line that is in the window."""
 
     end: int
@@ -62,7 +62,7 @@ class Parcel:
     recipient: int
     batch: str
     links: int
-    lines: list[_Line]
+    lines: list[_OutboxLine]
 
 
 class Outbox:
@@ -79,7 +79,7 @@ class Outbox:
         self._forcing = threading.Lock()  # held while the disk is waited for, during which links come
         self._pending = bytearray()
         self._unforced = False
-        self._lines: deque[_Line] = deque()
+        self._lines: deque[_OutboxLine] = deque()
         self.epoch, self._at = self._read_mark()
         with explained(self._path, "opened"):
             if not self._path.exists():
@@ -246,7 +246,7 @@ class Outbox:
             if parsed is None:
                 raise DamagedFileError(self._path, end - len(line), "is not a line of an outbox")
             with self._lock:
-                self._lines.append(_Line(end, *parsed))
+                self._lines.append(_OutboxLine(end, *parsed))
                 self._read_until = end
             if end >= limit:
                 break

@@ -45,7 +45,7 @@ _BEFORE = "captures-before.parquet"
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class DealingPlan:
     """How a directory is dealt."""
 
     processes: int
@@ -62,11 +62,11 @@ class Dealing:
         self._folder = directory / FOLDER
         self._disk = disk
 
-    def plan(self) -> Plan | None:
+    def plan(self) -> DealingPlan | None:
         """Return how the directory is dealt; None where it is not."""
         try:
             said = orjson.loads((self._folder / PLAN).read_bytes())
-            return Plan(int(said["processes"]), str(said["prefix"]), str(said["stage"]))
+            return DealingPlan(int(said["processes"]), str(said["prefix"]), str(said["stage"]))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
@@ -79,7 +79,7 @@ class Dealing:
         """Return the directories of *processes* children."""
         return [self._folder / str(number) for number in range(processes)]
 
-    def deal(self, processes: int, *, prefix: str) -> Plan:
+    def deal(self, processes: int, *, prefix: str) -> DealingPlan:
         """Deal the frontier, if there is one, to *processes* children; nothing may be dealt yet."""
         with explained(self._folder, "made"):
             if self._folder.exists():
@@ -96,7 +96,7 @@ class Dealing:
                     (child / _FRONTIER).mkdir()
                 self._write_frontier(part, child / _FRONTIER, index_rows=0)
                 self._copy_beside([frontier], child / _FRONTIER)
-        return self._write(Plan(processes, self._unused(prefix), "dealt"))
+        return self._write(DealingPlan(processes, self._unused(prefix), "dealt"))
 
     def gather(self, *, reason: str, finished: datetime) -> Counter[str]:
         """Make the directories of the children one; return the counts of the whole crawl.
@@ -106,7 +106,7 @@ class Dealing:
         plan = self.plan()
         if plan is None:
             raise InputError(f"{self._folder} holds nothing to be gathered.")
-        plan = self._write(Plan(plan.processes, plan.prefix, "gathering"))
+        plan = self._write(DealingPlan(plan.processes, plan.prefix, "gathering"))
         children = self.children(plan.processes)
         listings = [read_crawl_json(child) for child in children]
         counts = _counts(listings, children)
@@ -216,7 +216,7 @@ class Dealing:
             if joined:
                 self._put(target / name, joined)
 
-    def _write(self, plan: Plan) -> Plan:
+    def _write(self, plan: DealingPlan) -> DealingPlan:
         said = {"processes": plan.processes, "prefix": plan.prefix, "stage": plan.stage}
         self._put(self._folder / PLAN, said)
         return plan

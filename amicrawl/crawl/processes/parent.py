@@ -48,7 +48,7 @@ _GOOD = frozenset(
 )
 
 
-class Child:
+class CrawlProcess:
     """One process, as its parent sees it."""
 
     def __init__(self, number: int, directory: Path) -> None:
@@ -82,7 +82,7 @@ class Parent:
         self._order = order
         self._disk = Disk()
         self._dealing = Dealing(order.directory, disk=self._disk)
-        self._children: list[Child] = []
+        self._children: list[CrawlProcess] = []
         self._reports = ParentProgress(order)
         self._reason = ""
         """Why the crawl ends; empty while it does not."""
@@ -146,14 +146,14 @@ class Parent:
         self._reason, self._told = "", False
 
     async def _crawl(self, directories: Sequence[Path]) -> None:
-        self._children = [Child(number, path) for number, path in enumerate(directories)]
+        self._children = [CrawlProcess(number, path) for number, path in enumerate(directories)]
         watching = asyncio.ensure_future(self._watch())
         try:
             await asyncio.gather(*map(self._live, self._children))
         finally:
             watching.cancel()
 
-    async def _live(self, child: Child) -> None:
+    async def _live(self, child: CrawlProcess) -> None:
         """Run *child* until it ends for good: again after a crash."""
         while True:
             reader, log = await self._start(child)
@@ -175,7 +175,7 @@ class Parent:
         # One that failed, or was stopped by itself: the others would wait for it.
         self._end_now(self._reason or ("shutdown" if child.code in _GOOD else "failed"))
 
-    async def _start(self, child: Child) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:
+    async def _start(self, child: CrawlProcess) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:
         """Start the process of *child*; return what it says, and what it logs."""
         (ours, theirs), (log, stderr) = socket.socketpair(), os.pipe()
         given = Specification(
@@ -205,7 +205,7 @@ class Parent:
             child.tell(self._ending())
         return reader, await _reader_of(log)
 
-    async def _read(self, child: Child, reader: asyncio.StreamReader) -> None:
+    async def _read(self, child: CrawlProcess, reader: asyncio.StreamReader) -> None:
         with suppress(OSError, ValueError):
             while line := await reader.readline():
                 self._hear(child, json.loads(line))
@@ -218,7 +218,7 @@ class Parent:
             while line := await log.readline():
                 self._reports.say(line.decode("utf-8", "replace").rstrip("\n"))
 
-    def _hear(self, child: Child, said: dict[str, Any]) -> None:
+    def _hear(self, child: CrawlProcess, said: dict[str, Any]) -> None:
         kind = said["t"]
         if kind == "links":
             to = self._children[said["to"]]
@@ -357,7 +357,7 @@ async def _reader_of(pipe: int) -> asyncio.StreamReader:
     return reader
 
 
-async def _ended(child: Child) -> int:
+async def _ended(child: CrawlProcess) -> int:
     """Wait for the process of *child*, which has closed its socket; return its exit code.
 
     Below 0 is the signal that has ended it.

@@ -22,7 +22,7 @@ import orjson
 
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.crawl.feeding import on_a_thread
-from amicrawl.crawl.in_force import Source
+from amicrawl.crawl.in_force import SettingSource
 from amicrawl.crawl.policy import add_patterns
 from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_in, seconds_in
@@ -163,7 +163,7 @@ class Steering:
         self._run = run
         self._disk = disk
         self.directory = config.directory / DIRECTORY
-        self._layer = run.in_force.layers[Source.FILES]
+        self._layer = run.in_force.layers[SettingSource.FILES]
         self._values: dict[str, Callable[[ControlFile], None]] = {
             "delay": self._take_delay,
             "concurrency": self._take_concurrency,
@@ -278,12 +278,12 @@ class Steering:
                     _want(in_force, pattern, ignores, where=f"{file.path}, line {number}")
                     added.add(pattern)
         except InputError:
-            in_force.drop(Source.FILES, added, ignores)
+            in_force.drop(SettingSource.FILES, added, ignores)
             raise
         if added and self._run.has_frontier:
             # Before they keep a URL out: a later crawl without them lets it in.
             add_patterns(self._run.frontier.partition.directory, added, disk=self._disk)
-        in_force.drop(Source.FILES, before - {pattern for _, pattern in lines}, ignores)
+        in_force.drop(SettingSource.FILES, before - {pattern for _, pattern in lines}, ignores)
         logger.info("control/ignores: %d patterns", len(self._layer.ignores))
 
     def _pause(self, *, there: bool) -> None:
@@ -297,6 +297,6 @@ class Steering:
 
 def _want(in_force: InForce, pattern: str, ignores: IgnoreSet, *, where: str) -> None:
     try:
-        in_force.want(Source.FILES, pattern, ignores, named=_SOURCE)
+        in_force.want(SettingSource.FILES, pattern, ignores, named=_SOURCE)
     except UsageError as fault:
         raise InputError(f"{where}: {fault}") from fault

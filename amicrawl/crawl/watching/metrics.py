@@ -54,7 +54,7 @@ _REASONS = ("file", "signal", "disk")
 _DURATION = "amicrawl_fetch_duration_seconds"
 
 
-class Listed(NamedTuple):
+class ListedMetric(NamedTuple):
     """One metric and its description."""
 
     name: str
@@ -66,21 +66,25 @@ class Listed(NamedTuple):
 
 
 METRICS = (
-    Listed("amicrawl_build_info", "gauge", "1; the versions are labels."),
-    Listed("amicrawl_fetches_total", "counter", "Rows of the index, by class.", "class"),
-    Listed("amicrawl_received_bytes_total", "counter", "Bytes of response headers and bodies."),
-    Listed(_DURATION, "histogram", "Time from the start of a fetch to its last byte."),
-    Listed("amicrawl_seeds_total", "counter", "Seeds that were read, by result.", "state"),
-    Listed("amicrawl_urls", "gauge", "Rows of the frontier, by state.", "state"),
-    Listed("amicrawl_queued", "gauge", "Rows of the frontier that are queued."),
-    Listed("amicrawl_in_flight", "gauge", "Requests in flight."),
-    Listed("amicrawl_inflight_limit", "gauge", "Limit of requests in flight."),
-    Listed("amicrawl_hosts_given_up", "gauge", "Hosts that are skipped because they never responded."),
-    Listed("amicrawl_paused", "gauge", "1 while the crawl is paused for the reason.", "reason"),
-    Listed("amicrawl_stopping", "gauge", "1 while the crawl waits for what is in flight."),
-    Listed("amicrawl_warc_files_sealed_total", "counter", "Finished WARC files of this crawl."),
-    Listed("amicrawl_warc_bytes_sealed_total", "counter", "Bytes of finished WARC files of this crawl."),
-    Listed("amicrawl_output_free_bytes", "gauge", "Free space where the crawl is written to."),
+    ListedMetric("amicrawl_build_info", "gauge", "1; the versions are labels."),
+    ListedMetric("amicrawl_fetches_total", "counter", "Rows of the index, by class.", "class"),
+    ListedMetric("amicrawl_received_bytes_total", "counter", "Bytes of response headers and bodies."),
+    ListedMetric(_DURATION, "histogram", "Time from the start of a fetch to its last byte."),
+    ListedMetric("amicrawl_seeds_total", "counter", "Seeds that were read, by result.", "state"),
+    ListedMetric("amicrawl_urls", "gauge", "Rows of the frontier, by state.", "state"),
+    ListedMetric("amicrawl_queued", "gauge", "Rows of the frontier that are queued."),
+    ListedMetric("amicrawl_in_flight", "gauge", "Requests in flight."),
+    ListedMetric("amicrawl_inflight_limit", "gauge", "Limit of requests in flight."),
+    ListedMetric(
+        "amicrawl_hosts_given_up", "gauge", "Hosts that are skipped because they never responded."
+    ),
+    ListedMetric("amicrawl_paused", "gauge", "1 while the crawl is paused for the reason.", "reason"),
+    ListedMetric("amicrawl_stopping", "gauge", "1 while the crawl waits for what is in flight."),
+    ListedMetric("amicrawl_warc_files_sealed_total", "counter", "Finished WARC files of this crawl."),
+    ListedMetric(
+        "amicrawl_warc_bytes_sealed_total", "counter", "Bytes of finished WARC files of this crawl."
+    ),
+    ListedMetric("amicrawl_output_free_bytes", "gauge", "Free space where the crawl is written to."),
 )
 """Every metric of ours. Those of the process (`process_...`) are prometheus_client's."""
 

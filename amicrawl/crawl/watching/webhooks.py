@@ -57,7 +57,7 @@ _TOO_BUSY = frozenset({408, 425, 429, *range(500, 600)})
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class WebhookReceiver:
     """Where notices go."""
 
     scheme: str
@@ -72,7 +72,7 @@ class Receiver:
         return f"{self.scheme}://{host}{f':{self.port}' if self.port else ''}"
 
 
-def receiver(url: str) -> Receiver:
+def receiver(url: str) -> WebhookReceiver:
     """Read *url*, of http or https, without user and password; raises UsageError for any other.
 
     The sentence does not repeat it.
@@ -95,7 +95,7 @@ def receiver(url: str) -> Receiver:
             "file:PATH."
         )
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
-    return Receiver(parts.scheme, parts.hostname, port, target)
+    return WebhookReceiver(parts.scheme, parts.hostname, port, target)
 
 
 def notice(
@@ -125,7 +125,7 @@ def signature(body: bytes, key: bytes) -> str:
 
 
 def deliver(
-    to: Receiver,
+    to: WebhookReceiver,
     body: bytes,
     *,
     delivery: str,
@@ -162,7 +162,7 @@ def deliver(
 
 
 def _attempt(
-    to: Receiver, body: bytes, headers: Mapping[str, str], *, timeout: float
+    to: WebhookReceiver, body: bytes, headers: Mapping[str, str], *, timeout: float
 ) -> tuple[str, bool]:
     """Return what went wrong, if anything did, and whether it would go wrong again."""
     connection = _connection(to, timeout)
@@ -180,7 +180,7 @@ def _attempt(
     return f"it answered {status}", status not in _TOO_BUSY
 
 
-def _connection(to: Receiver, timeout: float) -> http.client.HTTPConnection:
+def _connection(to: WebhookReceiver, timeout: float) -> http.client.HTTPConnection:
     if to.scheme == "http":
         return http.client.HTTPConnection(to.host, to.port, timeout=timeout)
     context = ssl.create_default_context()
@@ -274,7 +274,7 @@ class Webhooks(CrawlExtension):
         return [partial(tell, url) for url in self._receivers]
 
 
-def _tell(to: Receiver, *, body: bytes, delivery: str, key: bytes, patience: float) -> None:
+def _tell(to: WebhookReceiver, *, body: bytes, delivery: str, key: bytes, patience: float) -> None:
     """Deliver *body* and say in the log if it did not arrive."""
     trouble = deliver(to, body, delivery=delivery, key=key, patience=patience)
     if trouble:

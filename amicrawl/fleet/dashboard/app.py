@@ -109,7 +109,7 @@ _HEADERS = {
 _ENCODED = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 
 
-class Guard:
+class AccessGuard:
     """Lets a request through to *app*, or answers it itself."""
 
     def __init__(
@@ -219,7 +219,9 @@ def application(site: Site, *, hosts: Hosts) -> ASGIApp:
         exception_handlers={HTTPException: refused, 500: broken},
     )
     hub = site.hub
-    return Guard(app, hosts=hosts, is_healthy=lambda: time.monotonic() - hub.answered_at < AWAY_AFTER)
+    return AccessGuard(
+        app, hosts=hosts, is_healthy=lambda: time.monotonic() - hub.answered_at < AWAY_AFTER
+    )
 
 
 async def _nowhere(_request: Request) -> Response:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         Queue,
         Totals,
     )
-    from amicrawl.fleet.jobs import JobStore, Live, Names, Seen
+    from amicrawl.fleet.jobs import JobNames, JobStore, Live, SeenJob
 
 _NAMES_EVERY = 2.0
 _FRESH = 0.25
@@ -46,7 +46,7 @@ _LARGEST_READ = 128 * 1024
 class Board:
     """Reads what one request asks for. For several threads."""
 
-    def __init__(self, store: JobStore, *, has_summary: Callable[[str, Seen], bool]) -> None:
+    def __init__(self, store: JobStore, *, has_summary: Callable[[str, SeenJob], bool]) -> None:
         self._store = store
         self._watch = Watch(store)
         self._has_summary = has_summary
@@ -55,7 +55,7 @@ class Board:
         )
         self._reading = threading.Lock()
         self._lock = threading.Lock()
-        self._names: Names | None = None
+        self._names: JobNames | None = None
         self._names_at = 0.0
 
     def overview(self, *, viewers: int) -> tuple[list[Job], Totals]:
@@ -123,7 +123,7 @@ class Board:
         lists: Any = lists_of(ident, LISTS, self._watch)
         return {**detail_view(job, seen), **lists}
 
-    def seen(self, ident: str) -> Seen:
+    def seen(self, ident: str) -> SeenJob:
         """Return one job as Redis has it; NoSuchJobError where there is none."""
         return self._job(ident)[1]
 
@@ -211,7 +211,7 @@ class Board:
             for letter in found
         ]
 
-    def _job(self, ident: str) -> tuple[Job, Seen]:
+    def _job(self, ident: str) -> tuple[Job, SeenJob]:
         if is_ident(ident):
             (seen,) = self._watch.jobs([ident])
             if seen.record.get("url"):
@@ -256,7 +256,7 @@ class Board:
         records = self._watch.pipelines(self._found().pipelines)
         return {key: plain(record.get("nickname", ""), limit=100) for key, record in records.items()}
 
-    def _found(self, *, fresh: bool = False) -> Names:
+    def _found(self, *, fresh: bool = False) -> JobNames:
         with self._lock:
             now = time.monotonic()
             every = _FRESH if fresh else _NAMES_EVERY

@@ -21,17 +21,17 @@ Delay = Annotated[int, Field(ge=0, le=LONGEST_DELAY)]
 Workers = Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)]
 
 
-class Body(BaseModel):
+class RequestBody(BaseModel):
     """What every body has in common."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Nothing(Body):
+class Nothing(RequestBody):
     """An empty object."""
 
 
-class Submit(Body):
+class Submit(RequestBody):
     """A job to be submitted."""
 
     url: Url
@@ -56,13 +56,13 @@ class Submit(Body):
     """Whether a job of that URL that has ended is forgotten for it."""
 
 
-class OnePattern(Body):
+class OnePattern(RequestBody):
     """An ignore pattern."""
 
     pattern: Pattern
 
 
-class TestPattern(Body):
+class TestPattern(RequestBody):
     """An ignore pattern that is to be tried out."""
 
     pattern: Pattern
@@ -70,38 +70,38 @@ class TestPattern(Body):
     """Without these it is tried on the URLs of the job's last log lines."""
 
 
-class NamedSet(Body):
+class NamedSet(RequestBody):
     """A set of ignore patterns that comes with amicrawl."""
 
     name: Short
 
 
-class DelayRange(Body):
+class DelayRange(RequestBody):
     """How long to wait between two requests, in milliseconds."""
 
     min: Delay
     max: Delay
 
 
-class Concurrency(Body):
+class Concurrency(RequestBody):
     """How many requests may be under way."""
 
     workers: Workers
 
 
-class Note(Body):
+class Note(RequestBody):
     """A text for people; an empty one takes it away."""
 
     note: Annotated[str, StringConstraints(max_length=LONGEST_NOTE)]
 
 
-class Switch(Body):
+class Switch(RequestBody):
     """On or off."""
 
     on: bool
 
 
-class Move(Body):
+class Move(RequestBody):
     """The place that a job is to have in its queue."""
 
     queue: Short
@@ -110,14 +110,14 @@ class Move(Body):
     """0 is the next one."""
 
 
-class Waiting(Body):
+class Waiting(RequestBody):
     """A job in its queue."""
 
     queue: Short
     ident: Ident
 
 
-class NewUser(Body):
+class NewUser(RequestBody):
     """One that is to sign in, or to have another role or password."""
 
     name: Name
@@ -125,20 +125,20 @@ class NewUser(Body):
     password: Annotated[str, StringConstraints(min_length=LEAST, max_length=MOST)] | None = None
 
 
-class JobsQuery(Body):
+class JobsQuery(RequestBody):
     """Which jobs."""
 
     state: Annotated[str, StringConstraints(max_length=100)] = "queued,running"
     limit: Annotated[int, Field(ge=1, le=2000)] = 500
 
 
-class FinishedQuery(Body):
+class FinishedQuery(RequestBody):
     """How many."""
 
     limit: Annotated[int, Field(ge=1, le=2000)] = 200
 
 
-class LogQuery(Body):
+class LogQuery(RequestBody):
     """Which part of a log: behind `after`, or in front of `before`, or the end."""
 
     after: Annotated[int, Field(ge=0, le=2**53)] | None = None
@@ -147,7 +147,7 @@ class LogQuery(Body):
     type: Annotated[str, StringConstraints(max_length=100)] = ""
 
 
-class EventsQuery(Body):
+class EventsQuery(RequestBody):
     """What a stream sends."""
 
     jobs: Annotated[str, StringConstraints(max_length=3000)] = ""

@@ -19,7 +19,7 @@ import orjson
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.dashboard.overview import LISTS, Overview, lists_of
-from amicrawl.fleet.dashboard.stream import Line, Viewer
+from amicrawl.fleet.dashboard.stream import LogLine, Viewer
 from amicrawl.fleet.dashboard.views import detail_view, entry_view, reported
 from amicrawl.fleet.jobs import ENDED, Broadcasts, Watch, number_of
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from amicrawl.fleet.dashboard.shapes import Job, JobDetail
     from amicrawl.fleet.dashboard.stream import Wish
-    from amicrawl.fleet.jobs import JobStore, Seen, Updates
+    from amicrawl.fleet.jobs import JobStore, SeenJob, Updates
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +53,7 @@ class Followed:
 
     def __init__(self, ident: str) -> None:
         self.ident = ident
-        self.lines: deque[Line] = deque()
+        self.lines: deque[LogLine] = deque()
         self._size = 0
         self.lost = 0
         """The number of the newest line that was here and is no more."""
@@ -72,7 +72,7 @@ class Followed:
 
     def take_lines(
         self, entries: Sequence[tuple[float, str]], numbers: Iterator[int]
-    ) -> tuple[list[Line], int]:
+    ) -> tuple[list[LogLine], int]:
         """Take *entries* from the log; return them as lines, and how many were missed before them."""
         if not entries:
             self.is_new = False
@@ -83,7 +83,7 @@ class Followed:
         lines = []
         for score, text in entries:
             view = entry_view(score, text)
-            lines.append(Line(next(numbers), view["type"], orjson.dumps(view)))
+            lines.append(LogLine(next(numbers), view["type"], orjson.dumps(view)))
         self.lines += lines
         self._size += sum(len(line.data) for line in lines)
         while len(self.lines) > RING or self._size > LARGEST_RING:
@@ -92,7 +92,7 @@ class Followed:
             self._size -= len(gone.data)
         return lines, missed
 
-    def take_detail(self, job: Job, seen: Seen, watch: Watch) -> dict[str, bytes]:
+    def take_detail(self, job: Job, seen: SeenJob, watch: Watch) -> dict[str, bytes]:
         """Take the details of *job*; return events that tell what changed, by what they bring.
 
         A long list is read only when the crawl says that it changed, and sent as an event of its own,
@@ -113,7 +113,7 @@ class Followed:
         self.detail = cast("JobDetail", {**(self.detail or {}), **detail, **lists})
         return events
 
-    def _changed_lists(self, seen: Seen) -> list[str]:
+    def _changed_lists(self, seen: SeenJob) -> list[str]:
         said = reported(seen.facts.get("now")).get("rev")
         said = said if isinstance(said, dict) else {}
         age = seen.record.get("settings_age")
@@ -132,7 +132,7 @@ class Followed:
         self._size = 0
         self.score, self.is_new = 0.0, True
 
-    def replay(self, *, most: int, after: int | None) -> tuple[list[Line], bool]:
+    def replay(self, *, most: int, after: int | None) -> tuple[list[LogLine], bool]:
         """Return the lines for a viewer that has had those up to *after*, and whether it begins anew."""
         if after is not None and after >= self.lost and self.lines and after >= self.lines[0].number:
             return [line for line in self.lines if line.number > after], False
@@ -142,7 +142,7 @@ class Followed:
 class Hub:
     """Reads for all viewers, on a thread of its own."""
 
-    def __init__(self, store: JobStore, *, has_summary: Callable[[str, Seen], bool]) -> None:
+    def __init__(self, store: JobStore, *, has_summary: Callable[[str, SeenJob], bool]) -> None:
         self._store = store
         self._watch = Watch(store)
         self._broadcasts = Broadcasts(store)
@@ -294,12 +294,12 @@ class Hub:
         with self._lock:
             return {ident for viewer in self._viewers for ident in viewer.wish.jobs}
 
-    def _tell_lines(self, ident: str, lines: list[Line], missed: int, viewers: list[Viewer]) -> None:
+    def _tell_lines(self, ident: str, lines: list[LogLine], missed: int, viewers: list[Viewer]) -> None:
         for viewer in viewers:
             if viewer.wants_log(ident):
                 viewer.tell_log(ident, lines, skipped=missed)
 
-    def _tell_detail(self, followed: Followed, seen: Seen, viewers: list[Viewer]) -> None:
+    def _tell_detail(self, followed: Followed, seen: SeenJob, viewers: list[Viewer]) -> None:
         ident = followed.ident
         if not seen.record.get("url"):
             state = "expired"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from amicrawl.fleet.dashboard.shapes import Job, Totals
-    from amicrawl.fleet.jobs import Live, Names, Seen, Watch
+    from amicrawl.fleet.jobs import JobNames, Live, SeenJob, Watch
 
 LISTS = ("ignores", "files", "history")
 """The long lists among the details of a job, each of them read only when it has changed."""
@@ -79,7 +79,7 @@ class Overview:
         self,
         watch: Watch,
         *,
-        has_summary: Callable[[str, Seen], bool],
+        has_summary: Callable[[str, SeenJob], bool],
         names_every: float = 5.0,
         queued_every: float = 5.0,
     ) -> None:
@@ -87,7 +87,7 @@ class Overview:
         self._watch = watch
         self._has_summary = has_summary
         self._names_every = names_every
-        self._names: Names | None = None
+        self._names: JobNames | None = None
         self._names_at = 0.0
         self._memory: int | None = None
         self._nicknames: dict[str, str] = {}
@@ -95,7 +95,7 @@ class Overview:
         self._queued_at = float("-inf")
         self._rates: dict[str, Rates] = {}
         self.running: list[str] = []
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, SeenJob] = {}
         """Those that run, as they stand in Redis."""
         self.jobs: dict[str, Job] = {}
         self.encoded: dict[str, bytes] = {}
@@ -134,7 +134,7 @@ class Overview:
         self._take(jobs)
         self.totals = self._totals(live, viewers)
 
-    def view(self, ident: str, seen: Seen, *, queue: str | None) -> Job:
+    def view(self, ident: str, seen: SeenJob, *, queue: str | None) -> Job:
         """Return the job *ident* as *seen*, with a nickname and rates."""
         job = job_view(
             ident,

@@ -41,18 +41,18 @@ def protocol(
     *, head_seconds: float = HEAD_SECONDS, most_waiting: int = MOST_WAITING
 ) -> type[H11Protocol]:
     """Return the class of the connections of one server."""
-    waiting: dict[_Connection, None] = {}
+    waiting: dict[_LimitedConnection, None] = {}
 
-    class Connection(_Connection):
+    class LimitedConnection(_LimitedConnection):
         def __init__(self, *arguments: Any, **keywords: Any) -> None:
             super().__init__(*arguments, **keywords)
             self.waiting, self.head_seconds, self.most_waiting = waiting, head_seconds, most_waiting
 
-    return Connection
+    return LimitedConnection
 
 
-class _Connection(H11Protocol):
-    waiting: dict[_Connection, None]
+class _LimitedConnection(H11Protocol):
+    waiting: dict[_LimitedConnection, None]
     """Those that have sent no whole request, the one that waits longest first."""
     head_seconds: float
     most_waiting: int
@@ -219,7 +219,7 @@ def serving_in_thread(settings: Settings, *, disk: Disk) -> Iterator[Running]:
             thread.join(timeout=_PATIENCE)
 
 
-class _Server(uvicorn.Server):
+class _WebServer(uvicorn.Server):
     """Ends its streams when it is asked to end; otherwise it would wait for browsers to leave."""
 
     def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
@@ -252,7 +252,7 @@ def _check(settings: Settings) -> None:
 
 
 @contextmanager
-def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, socket.socket, Hub]]:
+def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_WebServer, socket.socket, Hub]]:
     users = checked_users(settings, disk=disk)
     _check(settings)
     with closing(connect(settings.redis)) as store:
@@ -265,7 +265,7 @@ def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_Server, sock
         app = application(site, hosts=Hosts(settings.host, settings.allow_hosts))
         with _listening(settings) as listening:
             try:
-                yield _Server(_configuration(settings, app), site.hub), listening, site.hub
+                yield _WebServer(_configuration(settings, app), site.hub), listening, site.hub
             finally:
                 site.hub.stop()
 

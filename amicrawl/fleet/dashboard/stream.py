@@ -44,7 +44,7 @@ _CHECKED_EVERY = 30.0
 _EVERY_RUNNING = "*"
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One log entry, ready to be sent."""
 
     number: int
@@ -53,7 +53,7 @@ class Line(NamedTuple):
     data: bytes
 
 
-class Event(NamedTuple):
+class StreamEvent(NamedTuple):
     """One server-sent event, without its id."""
 
     name: str
@@ -78,7 +78,7 @@ class Wish:
 
 @dataclass(slots=True)
 class _Logs:
-    lines: deque[tuple[str, Line]] = field(default_factory=deque)
+    lines: deque[tuple[str, LogLine]] = field(default_factory=deque)
     size: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
     reset: set[str] = field(default_factory=set)
@@ -133,7 +133,7 @@ class Viewer:
         self._rouse()
 
     def tell_log(
-        self, ident: str, lines: Iterable[Line], *, reset: bool = False, skipped: int = 0
+        self, ident: str, lines: Iterable[LogLine], *, reset: bool = False, skipped: int = 0
     ) -> None:
         """Have *lines* of *ident* sent; *skipped* lines before them are known to be lost."""
         with self._lock:
@@ -160,7 +160,7 @@ class Viewer:
         self.is_over = True
         self._rouse()
 
-    def take(self) -> tuple[list[Event], int]:
+    def take(self) -> tuple[list[StreamEvent], int]:
         """Return what waits, and the number of the last line in it or before."""
         with self._lock:
             self._is_awake = False
@@ -175,8 +175,8 @@ class Viewer:
             last = self._last
         taken = []
         if totals:
-            taken.append(Event("overview", _overview(totals, jobs, gone, is_full=is_full)))
-        taken += [Event(name, data) for (name, _), data in events.items()]
+            taken.append(StreamEvent("overview", _overview(totals, jobs, gone, is_full=is_full)))
+        taken += [StreamEvent(name, data) for (name, _), data in events.items()]
         # What a job said last comes before the news that it has ended.
         ended = [event for event in taken if event.name == "ended"]
         return [*(e for e in taken if e.name != "ended"), *_log_events(logs), *ended], last
@@ -195,7 +195,7 @@ def _overview(totals: bytes, jobs: Mapping[str, bytes], gone: Iterable[str], *, 
     return b'{"full":%s,"totals":%s,"jobs":[%s],"gone":[%s]}' % (full, totals, listed, named)
 
 
-def _log_events(logs: _Logs) -> list[Event]:
+def _log_events(logs: _Logs) -> list[StreamEvent]:
     by_job: dict[str, list[bytes]] = {ident: [] for ident in logs.reset}
     for ident, line in logs.lines:
         by_job.setdefault(ident, []).append(line.data)
@@ -203,7 +203,7 @@ def _log_events(logs: _Logs) -> list[Event]:
         if dropped:
             by_job.setdefault(ident, [])
     return [
-        Event(
+        StreamEvent(
             "log",
             b'{"ident":"%s","reset":%s,"dropped":%d,"entries":[%s]}'
             % (
@@ -324,7 +324,7 @@ def _after(last: str, epoch: str) -> int | None:
     return int(number) if was == epoch and is_number else None
 
 
-def _framed(events_: list[Event], last: str) -> bytes:
+def _framed(events_: list[StreamEvent], last: str) -> bytes:
     frames = [b"event: %s\ndata: %s\n" % (event.name.encode(), event.data) for event in events_]
     # Only the last one of a batch has an id: a client that has it has them all.
     frames[-1] += b"id: %s\n" % last.encode()

@@ -24,7 +24,7 @@ from amicrawl.fleet.jobs import is_base
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.fleet.jobs import Seen
+    from amicrawl.fleet.jobs import SeenJob
 
 INDEX = "captures.parquet"
 LARGEST = 8 * 1024**2
@@ -50,14 +50,14 @@ class Summaries:
         self._listed_at = -_LISTED_EVERY
         self._pages: OrderedDict[_Version, bytes] = OrderedDict()
 
-    def has(self, ident: str, seen: Seen) -> bool:
+    def has(self, ident: str, seen: SeenJob) -> bool:
         """Tell whether *ident*, as *seen*, has ended and left an index that can be summed up."""
         record = seen.record
         if self._archives is None or not (record.get("finished_at") or record.get("failed")):
             return False
         return self._index(ident, seen) is not None
 
-    def page(self, ident: str, seen: Seen) -> bytes:
+    def page(self, ident: str, seen: SeenJob) -> bytes:
         """Return the page for *ident*; Problem where there is none, or another one is being made."""
         index = self._index(ident, seen)
         if index is None:
@@ -87,7 +87,7 @@ class Summaries:
                 self._pages.move_to_end(version)
             return self._pages.get(version)
 
-    def _index(self, ident: str, seen: Seen) -> Path | None:
+    def _index(self, ident: str, seen: SeenJob) -> Path | None:
         if self._archives is None:
             return None
         said = text_of(reported(seen.facts.get("now")), "directory").rpartition("/")[2]

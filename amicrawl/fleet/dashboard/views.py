@@ -20,7 +20,7 @@ from amicrawl.fleet.jobs import (
     JobRecord,
     JobState,
     NotAnEntryError,
-    Seen,
+    SeenJob,
     Stdout,
     is_silent,
     number_of,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 def pipeline_view(
-    key: str, record: Mapping[str, str], *, jobs: Mapping[str, Seen], prefix: str, now: float
+    key: str, record: Mapping[str, str], *, jobs: Mapping[str, SeenJob], prefix: str, now: float
 ) -> Pipeline:
     """Return the pipeline whose *record* is at *key*, with those of *jobs* that it runs.
 
@@ -105,7 +105,7 @@ _MOST_FACTS = 100
 
 def job_view(
     ident: str,
-    seen: Seen,
+    seen: SeenJob,
     *,
     queue: str | None = None,
     pipeline: str = "",
@@ -119,10 +119,12 @@ def job_view(
 
 def past_view(record: JobRecord, *, pipeline: str = "") -> Job:
     """Return a job that has ended and whose *record* is all that is left of it."""
-    return _job(record, Seen({}), None, pipeline, has_summary=False)
+    return _job(record, SeenJob({}), None, pipeline, has_summary=False)
 
 
-def _job(record: JobRecord, seen: Seen, queue: str | None, pipeline: str, *, has_summary: bool) -> Job:
+def _job(
+    record: JobRecord, seen: SeenJob, queue: str | None, pipeline: str, *, has_summary: bool
+) -> Job:
     now = reported(seen.facts.get("now"))
     rates = now.get("rates")
     # What a crawl reported last says nothing once it has lost its lease. ArchiveBot's have none.
@@ -170,7 +172,7 @@ def _job(record: JobRecord, seen: Seen, queue: str | None, pipeline: str, *, has
     }
 
 
-def detail_view(job: Job, seen: Seen) -> JobDetail:
+def detail_view(job: Job, seen: SeenJob) -> JobDetail:
     """Return *job* with what else is known; the caller adds the long lists, which it has read."""
     record = JobRecord.parse(seen.record, ident=job["ident"])
     now = reported(seen.facts.get("now"))

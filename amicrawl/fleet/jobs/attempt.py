@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from amicrawl.disk import Disk
     from amicrawl.fleet.jobs.child import Child
     from amicrawl.fleet.jobs.lease import Claim
-    from amicrawl.fleet.jobs.lease_time import Pulse
+    from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
     from amicrawl.fleet.jobs.logs import Inbox
 
 logger = logging.getLogger(__name__)
@@ -40,7 +40,7 @@ class Attempt:
     """A unit in a slot."""
 
     claim: Claim
-    pulse: Pulse
+    pulse: HeartbeatMonitor
     child: Child | None = None
     """None until its crawl was started."""
     is_waiting: bool = False

@@ -49,7 +49,7 @@ _MOST_ENTRIES = 500
 _MOST_TEXT = 1024**2
 
 
-class Verdict(Enum):
+class EndVerdict(Enum):
     """What becomes of a job whose crawl has ended."""
 
     DONE = "done"
@@ -67,18 +67,18 @@ _DONE = {ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.LIMIT, ExitCode.UNREACHED}
 _UNABLE = {ExitCode.OUTPUT, ExitCode.UNAVAILABLE}
 
 
-def verdict(exit_code: int, *, was_stopped: bool, abort_requested: bool) -> Verdict:
+def verdict(exit_code: int, *, was_stopped: bool, abort_requested: bool) -> EndVerdict:
     """Judge a crawl by its *exit_code*, minus the signal for one that was killed.
 
     *was_stopped*: its pipeline asked it to stop. *abort_requested*: a user asked the job to end.
     """
     if exit_code in _DONE:
-        return Verdict.DONE
+        return EndVerdict.DONE
     if abort_requested and (exit_code == ExitCode.STOPPED or was_stopped):
-        return Verdict.ABORTED
+        return EndVerdict.ABORTED
     if was_stopped:
-        return Verdict.RELEASED
-    return Verdict.UNABLE if exit_code in _UNABLE else Verdict.CRASHED
+        return EndVerdict.RELEASED
+    return EndVerdict.UNABLE if exit_code in _UNABLE else EndVerdict.CRASHED
 
 
 def sentence(exit_code: int) -> str:
@@ -93,9 +93,9 @@ def sentence(exit_code: int) -> str:
 
 
 _HAPPENED = {
-    Verdict.RELEASED: Happened.DRAINED,
-    Verdict.CRASHED: Happened.CRASHED,
-    Verdict.UNABLE: Happened.UNABLE,
+    EndVerdict.RELEASED: Happened.DRAINED,
+    EndVerdict.CRASHED: Happened.CRASHED,
+    EndVerdict.UNABLE: Happened.UNABLE,
 }
 
 
@@ -121,7 +121,7 @@ class Ending:
             )
         attempt.inbox.taken()
 
-    def report(self, attempt: JobAttempt) -> Verdict | None:
+    def report(self, attempt: JobAttempt) -> EndVerdict | None:
         """Report how *attempt* ended; return how that is judged, or None where the job is another's."""
         [(claim, _)] = self._claims.look([attempt.ident])
         if claim is not None and claim.token != attempt.claim.token:
@@ -133,15 +133,15 @@ class Ending:
         if not record.get("url") and self._restored(attempt):
             record = hash_at(self._store, self._store.keys.job(attempt.ident))
         judged = _judged(attempt, asked=bool(record.get("abort_requested") or record.get("aborted")))
-        if judged in {Verdict.DONE, Verdict.ABORTED}:
+        if judged in {EndVerdict.DONE, EndVerdict.ABORTED}:
             self._finish(attempt, judged)
         else:
             self._give_back(attempt, judged)
         return judged
 
-    def _finish(self, attempt: JobAttempt, judged: Verdict) -> None:
+    def _finish(self, attempt: JobAttempt, judged: EndVerdict) -> None:
         ident, claim = attempt.ident, attempt.claim
-        if judged is Verdict.ABORTED:
+        if judged is EndVerdict.ABORTED:
             self._claims.mark_aborted(ident)
         record = hash_at(self._store, self._store.keys.job(ident))
         info = info_of(record, claim, exit_code=attempt.exit_code)
@@ -169,11 +169,11 @@ class Ending:
         while len(attempt.inbox):
             self.say(attempt)
 
-    def _give_back(self, attempt: JobAttempt, judged: Verdict) -> None:
+    def _give_back(self, attempt: JobAttempt, judged: EndVerdict) -> None:
         ident, claim = attempt.ident, attempt.claim
         why = attempt.fault or sentence(attempt.exit_code or 0)
-        last, released = attempt.last_line, judged is Verdict.RELEASED
-        verb = "failed" if judged is Verdict.CRASHED else "could not continue here"
+        last, released = attempt.last_line, judged is EndVerdict.RELEASED
+        verb = "failed" if judged is EndVerdict.CRASHED else "could not continue here"
         failed = f"Attempt {claim.attempt} {verb}: {why}"
         self._last_words(
             attempt, "The pipeline stops; another one may resume the job" if released else failed
@@ -204,14 +204,14 @@ class Ending:
         return restore(self._store, copy, lease_ms=lease_ms, epoch=uuid.uuid4().hex)
 
 
-def _judged(attempt: JobAttempt, *, asked: bool) -> Verdict:
+def _judged(attempt: JobAttempt, *, asked: bool) -> EndVerdict:
     """Say what follows from how *attempt* ended; *asked* whether the job was asked to end."""
     if attempt.exit_code is not None:
         return verdict(attempt.exit_code, was_stopped=attempt.was_stopped, abort_requested=asked)
     # No crawl was begun, for want of a directory for example.
     if asked:
-        return Verdict.ABORTED
-    return Verdict.RELEASED if attempt.was_stopped else Verdict.UNABLE
+        return EndVerdict.ABORTED
+    return EndVerdict.RELEASED if attempt.was_stopped else EndVerdict.UNABLE
 
 
 def _report_failed(store: JobStore, ident: str, why: str, value: str = "") -> None:

@@ -104,7 +104,7 @@ def base_name(slug: str, when: datetime, ident: str) -> str:
     return f"{slug}-{when:%Y%m%d-%H%M%S}-{ident[:5]}"
 
 
-class _Parts(NamedTuple):
+class _UrlParts(NamedTuple):
     scheme: str
     authority: str
     path: str
@@ -112,13 +112,13 @@ class _Parts(NamedTuple):
     fragment: str | None
 
 
-def _parts(text: str) -> _Parts:
+def _parts(text: str) -> _UrlParts:
     match = _PARTS.fullmatch(text)
     if match is None or match[1].lower() not in SCHEMES:
         raise UsageError(
             f"{text!r} cannot be the URL of a job, which begins with http://, https:// or ftp://."
         )
-    return _Parts(match[1].lower(), *match.groups()[1:])
+    return _UrlParts(match[1].lower(), *match.groups()[1:])
 
 
 def _normalised_once(text: str) -> str:
@@ -132,7 +132,7 @@ def _normalised_once(text: str) -> str:
     return normal
 
 
-def _netloc(parts: _Parts) -> tuple[str, str, str]:
+def _netloc(parts: _UrlParts) -> tuple[str, str, str]:
     """Return user info with its `@`, host, and port with its colon; each may be empty but the host."""
     user_info, at, rest = parts.authority.rpartition("@")
     host, port = rest, ""

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record import Bucket, Manifest, Uploaded
+    from amicrawl.record import Bucket, Uploaded, UploadManifest
 
 ROOM = 1000
 """Numbers of WARC files that are left to a machine that is believed dead."""
@@ -123,7 +123,7 @@ def _fetch_into(beginning: Path, url: str, source: str, *, disk: Disk) -> None:
     manifest.write(beginning, disk=disk)
 
 
-def _keep_what_lies_there(directory: Path, manifest: Manifest, *, disk: Disk) -> None:
+def _keep_what_lies_there(directory: Path, manifest: UploadManifest, *, disk: Disk) -> None:
     """Have the lists in *directory* name those WARC files only that are in the bucket.
 
     What was sealed and not copied yet has gone with its machine: its pages are fetched again, if it is
@@ -153,7 +153,7 @@ def _named_by(directory: Path) -> Iterator[str]:
     return warc_files_in_table(directory)
 
 
-def _leave_room(directory: Path, manifest: Manifest, *, disk: Disk) -> None:
+def _leave_room(directory: Path, manifest: UploadManifest, *, disk: Disk) -> None:
     """See to it that no WARC file gets a name that the machine before may have given to another.
 
     It may have begun to copy files that are listed nowhere, and if it is not dead may still do so. The
@@ -169,11 +169,11 @@ def _leave_room(directory: Path, manifest: Manifest, *, disk: Disk) -> None:
         output.close()
 
 
-def _is_there(name: str, manifest: Manifest) -> bool:
+def _is_there(name: str, manifest: UploadManifest) -> bool:
     return not name.endswith(SUFFIX) or name in manifest.files
 
 
-def _manifest(bucket: Bucket) -> Manifest:
+def _manifest(bucket: Bucket) -> UploadManifest:
     try:
         content = small_object(bucket, MANIFEST_NAME, largest=SIZE_LIMIT)
         if content is None:

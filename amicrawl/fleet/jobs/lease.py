@@ -33,7 +33,7 @@ LEASE = timedelta(seconds=30)
 GRACE = 15.0
 """Seconds for which a lease must have been expired before its unit is given to another owner: after an
 outage of Redis, a crawl needs a pause, a new connection and a round trip to regain its lease."""
-FAILURES_BORNE = 5
+MAX_FAILURES = 5
 """Failures in a row that end a job."""
 UNABLE_BORNE = 200
 """Owners in a row that were not able to crawl it, which end a job, too."""
@@ -149,7 +149,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedEntry:
     """An entry of a queue that cannot be run, and was taken out of it."""
 
     entry: str
@@ -164,8 +164,8 @@ class Claims:
         self,
         store: JobStore,
         *,
-        refused: Callable[[Refusal], None] = lambda _: None,
-        failures_borne: int = FAILURES_BORNE,
+        refused: Callable[[RefusedEntry], None] = lambda _: None,
+        failures_borne: int = MAX_FAILURES,
         kept_for: timedelta = timedelta(0),
     ) -> None:
         """*refused* is called with entries of queues that are not jobs.
@@ -193,7 +193,7 @@ class Claims:
                 args=[keys.prefix, owner, milliseconds(ttl), ENTRIES_LOOKED_AT, store_id],
             )
         for refusal in _threes(answer[0]):
-            self._refused(Refusal(*refusal))
+            self._refused(RefusedEntry(*refusal))
         if len(answer) == 1:
             return None
         _, unit, _, record, claim = answer

@@ -24,7 +24,7 @@ _TOLERANCE = 0.3
 _OWN_TURN = 0.25
 
 
-class Pulse:
+class HeartbeatMonitor:
     """The renewals of one crawl."""
 
     def __init__(self, ttl: float, now: float, *, startup: float = STARTUP) -> None:

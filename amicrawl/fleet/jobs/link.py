@@ -29,7 +29,7 @@ from amicrawl.fleet.jobs import logs, lookup, redis_values
 from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.fleet.jobs.lease import ident_of_unit
 from amicrawl.fleet.jobs.lease_time import HeldLease
-from amicrawl.fleet.jobs.live_settings import Answer
+from amicrawl.fleet.jobs.live_settings import FlushReply
 from amicrawl.fleet.jobs.logs import Inbox
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Fed:
     """JSON texts for the dashboard, those that have changed."""
 
 
-class Link(HeldLease):
+class CrawlLink(HeldLease):
     """Carries what one crawl reports, keeps its lease, and hands it what it is to do."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Link(HeldLease):
         copy: JobCopy,
         *,
         ttl: timedelta,
-        on_answer: Callable[[Answer], None],
+        on_answer: Callable[[FlushReply], None],
         inbox: Inbox | None = None,
         renewed: float | None = None,
     ) -> None:
@@ -155,7 +155,7 @@ class Link(HeldLease):
         except Exception as error:  # a thread that dies in silence would let the lease lapse
             logger.exception("The link to Redis failed")
             self.lost = f"the link to Redis failed: {error!r}"
-            self._on_answer(Answer("LOST"))
+            self._on_answer(FlushReply("LOST"))
         finally:
             self._closed.set()
 
@@ -187,7 +187,7 @@ class Link(HeldLease):
             self._age, self._news = "", False
         try:
             with self._store.answering():
-                answer = Answer.read(self._run(fed, facts, entries, renew=renew))
+                answer = FlushReply.read(self._run(fed, facts, entries, renew=renew))
                 if is_due and answer.what == "OK":
                     # By the memory that it takes, too, which a flush does not look at.
                     logs.trim(self._store, self.copy.ident)
@@ -221,7 +221,7 @@ class Link(HeldLease):
             ],
         )
 
-    def _arrived(self, answer: Answer, started: float, *, renew: bool) -> None:
+    def _arrived(self, answer: FlushReply, started: float, *, renew: bool) -> None:
         if renew:
             self._renewed(started)
             self.inbox.taken()
@@ -242,7 +242,7 @@ class Link(HeldLease):
             self._abort_told = self._abort_told or stops
             self._on_answer(answer)
 
-    def _not_ours(self, answer: Answer, started: float) -> bool:
+    def _not_ours(self, answer: FlushReply, started: float) -> bool:
         """Do what follows where the flush was not taken; False, since it was not."""
         if answer.what == "GONE":
             return self._restore(started)
@@ -263,12 +263,12 @@ class Link(HeldLease):
             return False
         if not done:
             self.lost = _WHY["LOST"]
-            self._on_answer(Answer("LOST"))
+            self._on_answer(FlushReply("LOST"))
             return False
         self._renewed(started)
         self._age, self._flushed_at = "", float("-inf")
         self.inbox.tell("Redis had lost this job; its crawl has written it again.")
-        self._on_answer(Answer("RESTORED"))
+        self._on_answer(FlushReply("RESTORED"))
         return False
 
     def _keep(self, fed: Fed | None, facts: dict[str, str]) -> None:

@@ -41,7 +41,7 @@ class LiveSettings:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class FlushReply:
     """What Redis said to one flush."""
 
     what: str
@@ -59,7 +59,7 @@ class Answer:
     """The fields of the record that the settings were read from."""
 
     @classmethod
-    def read(cls, reply: Sequence[Any]) -> Answer:
+    def read(cls, reply: Sequence[Any]) -> FlushReply:
         """Read what `flush.lua` returned."""
         what, regained, epoch, *more = reply
         if not more:

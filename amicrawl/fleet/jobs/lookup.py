@@ -34,7 +34,7 @@ class WrongStateError(UsageError):
     """The state that the job is in does not permit the change."""
 
 
-class Counts(NamedTuple):
+class JobCounts(NamedTuple):
     """How many jobs ended, and how."""
 
     completed: int
@@ -126,10 +126,10 @@ def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     return found
 
 
-def counts(store: JobStore) -> Counts:
+def counts(store: JobStore) -> JobCounts:
     """Return how many jobs ended, and how."""
     keys = store.keys
-    return Counts(
+    return JobCounts(
         *(redis_values.count_at(store, key) for key in (keys.completed, keys.aborted, keys.failed))
     )
 

@@ -33,9 +33,9 @@ from amicrawl.fleet.jobs.checkpoint import Checkpoints
 from amicrawl.fleet.jobs.child import Child
 from amicrawl.fleet.jobs.connection import RedisUnavailable
 from amicrawl.fleet.jobs.data_directory import CONSOLE, STOP_FILE
-from amicrawl.fleet.jobs.ending import Ending, Reaper, Verdict
-from amicrawl.fleet.jobs.lease import GRACE, Claim, Claims, Refusal
-from amicrawl.fleet.jobs.lease_time import Pulse
+from amicrawl.fleet.jobs.ending import Ending, EndVerdict, Reaper
+from amicrawl.fleet.jobs.lease import GRACE, Claim, Claims, RefusedEntry
+from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
 from amicrawl.fleet.jobs.logs import Inbox
 from amicrawl.fleet.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
 from amicrawl.fleet.jobs.supervisor import Mode, Supervisor
@@ -163,21 +163,21 @@ class Pipeline(Supervisor[JobAttempt]):
             redis_values.put_dead_letter(
                 self._store, where=where, why=f"its end cannot be written: {error}"
             )
-            judged = Verdict.CRASHED
+            judged = EndVerdict.CRASHED
         self._freed(attempt, judged)
 
-    def _freed(self, attempt: JobAttempt, judged: Verdict | None) -> None:
+    def _freed(self, attempt: JobAttempt, judged: EndVerdict | None) -> None:
         """Take *attempt* out of its slot; after a crash no job is taken for a while.
 
         One that cannot begin is itself put off by the script that takes it back. Where several cannot,
         one after the other, it is this machine that cannot begin any.
         """
         self.attempts.remove(attempt)
-        if judged is Verdict.UNABLE:
+        if judged is EndVerdict.UNABLE:
             self._unable.add(attempt.ident)
         elif judged is not None:
             self._unable.clear()
-        if judged is Verdict.CRASHED or len(self._unable) >= UNABLE_TO_BEGIN:
+        if judged is EndVerdict.CRASHED or len(self._unable) >= UNABLE_TO_BEGIN:
             self._crashes += 1
             self._takes_from = time.monotonic() + min(2.0 ** min(self._crashes, 10) / 2, LONGEST_REST)
         elif judged is not None:
@@ -197,7 +197,7 @@ class Pipeline(Supervisor[JobAttempt]):
         now, workshop = time.monotonic(), self._workshop
         return JobAttempt(
             claim,
-            Pulse(self._options.lease.total_seconds(), now),
+            HeartbeatMonitor(self._options.lease.total_seconds(), now),
             inbox=Inbox(clock=time.time, room=_INBOX_ROOM),
             checkpoints=Checkpoints(
                 workshop.bucket,
@@ -290,7 +290,7 @@ class Pipeline(Supervisor[JobAttempt]):
         super()._could_not(error, now)
         self._reaper.forget()
 
-    def _refuse(self, refusal: Refusal) -> None:
+    def _refuse(self, refusal: RefusedEntry) -> None:
         where = self._store.keys.queue(refusal.queue)
         redis_values.put_dead_letter(self._store, where=where, why=refusal.reason, value=refusal.entry)
 

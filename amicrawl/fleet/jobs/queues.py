@@ -56,7 +56,7 @@ MOST_QUEUES = 500
 _TAG = re.compile(r"[A-Za-z0-9_-]{1,30}")
 
 
-class Waiting(NamedTuple):
+class WaitingJob(NamedTuple):
     """One job that waits."""
 
     queue: str
@@ -98,13 +98,13 @@ def queue_names(store: JobStore) -> list[str]:
     return [*NAMED, *sorted(tagged)]
 
 
-def waiting(store: JobStore, names: Sequence[str] | None = None) -> list[Waiting]:
+def waiting(store: JobStore, names: Sequence[str] | None = None) -> list[WaitingJob]:
     """Return the jobs that wait in the queues *names*, or in all; of each queue, the next first."""
     found = []
     for name in queue_names(store) if names is None else names:
         key = store.keys.queue(checked_queue(name))
         idents = lookup.only_idents(store, key, redis_values.list_at(store, key)[::-1])
-        found += [Waiting(name, place, ident) for place, ident in enumerate(idents, start=1)]
+        found += [WaitingJob(name, place, ident) for place, ident in enumerate(idents, start=1)]
     return found
 
 

@@ -39,7 +39,7 @@ _ACKNOWLEDGED_AT_ONCE = 1000
 _MOST_CONSUMERS = 1000
 
 
-class Taken(NamedTuple):
+class TakenSeed(NamedTuple):
     """A seed that this consumer has until it acknowledges it."""
 
     number: str
@@ -63,7 +63,7 @@ class SeedQueue:
         if self._queue.startswith(keys.own("")):
             raise UsageError(f"Key {self._queue} is amicrawl's own, and no queue of seeds.")
 
-    def take(self, most: int) -> list[Taken]:
+    def take(self, most: int) -> list[TakenSeed]:
         """Take at most *most* seeds, and report that this consumer is alive; with 0, only that.
 
         Raises UsageError where the key holds something other than a queue.
@@ -71,7 +71,7 @@ class SeedQueue:
         keys = [self._queue, self._taken, self._consumers, self._counter]
         return self._read("seeds_take", keys, most)
 
-    def taken(self) -> list[Taken]:
+    def taken(self) -> list[TakenSeed]:
         """Return the seeds that this consumer has taken and not acknowledged."""
         return self._read("seeds_taken", [self._queue, self._taken], MOST_TAKEN)
 
@@ -117,7 +117,7 @@ class SeedQueue:
             )
         return max(count, 0)
 
-    def _read(self, script: str, keys: list[str], most: int) -> list[Taken]:
+    def _read(self, script: str, keys: list[str], most: int) -> list[TakenSeed]:
         with self._store.answering():
             kind, *found = self._store.scripts(
                 script, keys=keys, args=[self._consumer, most, LONGEST_SEED + 1, GROUP]
@@ -130,12 +130,12 @@ class SeedQueue:
             )
         return self._readable(found)
 
-    def _readable(self, found: Iterable[Sequence[str]]) -> list[Taken]:
+    def _readable(self, found: Iterable[Sequence[str]]) -> list[TakenSeed]:
         """Return what can be seeds; the others are dead letters, and acknowledged."""
         good, bad = [], []
         for number, *texts in found:
             try:
-                good.append(Taken(number, seed_in(texts)))
+                good.append(TakenSeed(number, seed_in(texts)))
             except NotASeedError as error:
                 where = f"{self._queue} {number}"
                 redis_values.put_dead_letter(

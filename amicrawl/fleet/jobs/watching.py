@@ -46,7 +46,7 @@ _SETTLED = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SeenJob:
     """One job as Redis has it, unchecked."""
 
     record: dict[str, str]
@@ -62,7 +62,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class JobNames:
     """What there is in the database, by name."""
 
     queues: list[str]
@@ -94,11 +94,11 @@ class Watch:
     def __init__(self, store: JobStore) -> None:
         self._store = store
 
-    def jobs(self, idents: Sequence[str], *, facts: Sequence[str] = ("now", "hosts")) -> list[Seen]:
+    def jobs(self, idents: Sequence[str], *, facts: Sequence[str] = ("now", "hosts")) -> list[SeenJob]:
         """Return what there is of *idents*, in their order, with these *facts*."""
         keys = self._store.keys
         longest = LONGEST_FACT if len(idents) == 1 else LONGEST
-        found: list[Seen] = []
+        found: list[SeenJob] = []
         with self._store.answering():
             for at in range(0, len(idents), _AT_ONCE):
                 some = idents[at : at + _AT_ONCE]
@@ -131,7 +131,7 @@ class Watch:
         with self._store.answering():
             return lookup.ignores(self._store, ident)
 
-    def names(self) -> Names:
+    def names(self) -> JobNames:
         """Return what there is by name; looks through all keys of the database, so not all the time."""
         keys = self._store.keys
         queues: set[str] = set()
@@ -147,7 +147,7 @@ class Watch:
                     queues.add(name)
                 elif is_ident(name) and len(jobs) < MOST_JOBS:
                     jobs.add(name)
-        return Names(sorted(queues), sorted(pipelines), sorted(jobs))
+        return JobNames(sorted(queues), sorted(pipelines), sorted(jobs))
 
     def pipelines(self, pipeline_keys: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return the records of pipelines by their key, those that are there and are records."""
@@ -242,7 +242,7 @@ class Broadcasts:
         self._marks: dict[str, tuple[str, float, bool]] = {}
         """By ident: the mark as last seen, since when it has not moved, whether it was us."""
 
-    def look(self, seen: Mapping[str, Seen], *, now: float) -> int:
+    def look(self, seen: Mapping[str, SeenJob], *, now: float) -> int:
         """Move the marks of *seen* that are due, at the time *now*; return of how many jobs."""
         for ident in self._marks.keys() - seen.keys():
             del self._marks[ident]
@@ -269,13 +269,13 @@ class Broadcasts:
         return bool(moved)
 
 
-def _seen(values: Any, facts: Sequence[str]) -> Seen:
+def _seen(values: Any, facts: Sequence[str]) -> SeenJob:
     if not isinstance(values, list):
-        return Seen({}, is_wrong=True)
+        return SeenJob({}, is_wrong=True)
     record = {name: text for name, text in zip(FIELDS, values, strict=False) if text is not None}
     theirs = values[len(FIELDS) : len(FIELDS) + len(facts)]
     attempt, resumed, is_leased = values[-3:]
-    return Seen(
+    return SeenJob(
         record,
         {name: text for name, text in zip(facts, theirs, strict=True) if text is not None},
         attempt or "",

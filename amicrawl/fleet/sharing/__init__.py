@@ -14,14 +14,14 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
     from amicrawl.fleet.sharing.share import Share, ShareRecord, checked_name
-    from amicrawl.fleet.sharing.worker import Worker, child_command, written_once
+    from amicrawl.fleet.sharing.worker import ShareWorker, child_command, written_once
 else:
     __getattr__ = lazy_exports(
         __name__,
         SeedGiver="creation",
         Share="share",
         ShareRecord="share",
-        Worker="worker",
+        ShareWorker="worker",
         begin="creation",
         checked_name="share",
         child_command="worker",
@@ -35,7 +35,7 @@ __all__ = [
     "SeedGiver",
     "Share",
     "ShareRecord",
-    "Worker",
+    "ShareWorker",
     "begin",
     "checked_name",
     "child_command",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.crawl import MOST_CHARACTERS, MOST_LINKS, Link, encoded_batch, encoded_link
+from amicrawl.crawl import MOST_CHARACTERS, MOST_LINKS, PartitionLink, encoded_batch, encoded_link
 from amicrawl.errors import InputError, UsageError
 from amicrawl.fleet.jobs import ShareKeys
 from amicrawl.fleet.sharing.share import Share
@@ -57,7 +57,7 @@ class SeedGiver:
         for seed in seeds:
             number = self.partition_of(seed.url)
             waiting = self._waiting.setdefault(number, [])
-            waiting.append(encoded_link(Link(seed, Source.SEED)))
+            waiting.append(encoded_link(PartitionLink(seed, Source.SEED)))
             self._held += 1
             if len(waiting) % MOST_LINKS == 0 or self._held >= _HELD_BACK:
                 self._send(all_of_it=False)

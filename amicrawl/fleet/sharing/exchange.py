@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from amicrawl.clock import steady_clock
-from amicrawl.crawl import Link, links_in
+from amicrawl.crawl import PartitionLink, links_in
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.fleet.jobs import Claims, HeldLease, Renewal, put_dead_letter, unit_of
 from amicrawl.fleet.sharing.share import NEXT, Reply
@@ -54,7 +54,7 @@ class Batch:
     """A batch that came, parsed."""
 
     name: str
-    links: tuple[Link, ...]
+    links: tuple[PartitionLink, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class News:
     batches: tuple[Batch, ...] = field(default=())
 
 
-class Exchange(HeldLease):
+class BatchExchange(HeldLease):
     """Exchanges batches for partition *number* of *share*, held with *token* for *ttl* at a time."""
 
     def __init__(

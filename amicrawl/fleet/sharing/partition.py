@@ -37,7 +37,7 @@ from amicrawl.fleet.jobs import (
     redis_of,
     unit_of,
 )
-from amicrawl.fleet.sharing.exchange import EVERY, Exchange, Standing
+from amicrawl.fleet.sharing.exchange import EVERY, BatchExchange, Standing
 from amicrawl.fleet.sharing.share import Share, checked_name
 from amicrawl.record import TABLE_NAME
 
@@ -92,14 +92,14 @@ class Sharing:
         """Build it for *crawler*; raises UsageError where no worker has started it."""
         return cls(crawler, run_of(crawler))
 
-    def _begun_exchange(self) -> Exchange:
+    def _begun_exchange(self) -> BatchExchange:
         """Return the exchange, with the lease renewed and the directory fenced: what writes asks it."""
         run, directory = self._run, self._run.config.directory
         with explained(directory, "made"):
             directory.mkdir(parents=True, exist_ok=True)
         fence = Fence(directory, unit_of(self._share.record.name, self._number), self._token)
         fence.put_up(disk=Disk())
-        exchange = Exchange(
+        exchange = BatchExchange(
             self._share,
             self._number,
             self._token,

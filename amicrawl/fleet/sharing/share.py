@@ -145,7 +145,7 @@ class Ended(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenPartition:
     """A partition, held with a token."""
 
     number: int
@@ -159,7 +159,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Nothing:
+class NoPartition:
     """No partition to take, for now or for good."""
 
     why: str
@@ -224,7 +224,7 @@ class Share:
         data: str,
         place: str = "",
         grace: timedelta = timedelta(0),
-    ) -> Taken | Nothing:
+    ) -> TakenPartition | NoPartition:
         """Take a partition for *owner*, which has the data directory with the UUID *data*.
 
         *place*: where this worker can fetch from what was shipped; empty for nowhere. *grace*: how long
@@ -233,9 +233,9 @@ class Share:
         grace_ms = int(grace.total_seconds() * 1000)
         answer = self._run("share_take", owner, milliseconds(ttl), data, place, ATTEMPTS, grace_ms)
         if answer[0] != "taken":
-            return Nothing(answer[0], *map(int, answer[1:]))
+            return NoPartition(answer[0], *map(int, answer[1:]))
         _, number, token, failures, shipped, lapsed = answer
-        return Taken(int(number), int(token), _number(failures), str(shipped), lapsed == "1")
+        return TakenPartition(int(number), int(token), _number(failures), str(shipped), lapsed == "1")
 
     def tick(
         self,

@@ -36,7 +36,7 @@ from amicrawl.fleet.jobs import (
     Claim,
     Claims,
     Copying,
-    Pulse,
+    HeartbeatMonitor,
     RedisUnavailable,
     Supervisor,
     crawl_environment,
@@ -48,7 +48,7 @@ from amicrawl.fleet.jobs import (
     take_directory,
     unit_of,
 )
-from amicrawl.fleet.sharing.share import Ended, Nothing, directory_of
+from amicrawl.fleet.sharing.share import Ended, NoPartition, directory_of
 from amicrawl.record import open_bucket
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class PartitionAttempt(Attempt):
     """When it was taken."""
 
 
-class Worker(Supervisor[PartitionAttempt]):
+class ShareWorker(Supervisor[PartitionAttempt]):
     """Crawls partitions of *share* below the directory *data*."""
 
     def __init__(
@@ -140,7 +140,7 @@ class Worker(Supervisor[PartitionAttempt]):
             place=self._place,
             grace=self._grace,
         )
-        if isinstance(taken, Nothing):
+        if isinstance(taken, NoPartition):
             self._note_end(taken)
             return None
         self._has_reported_waiting = False
@@ -148,14 +148,14 @@ class Worker(Supervisor[PartitionAttempt]):
         self._report(f"Partition {taken.number} {what} (token {taken.token}).")
         return PartitionAttempt(
             Claim(unit_of(record.name, taken.number), taken.token),
-            Pulse(self._lease.total_seconds(), now),
+            HeartbeatMonitor(self._lease.total_seconds(), now),
             number=taken.number,
             directory=self._data / record.name / directory_of(taken.number),
             shipped=taken.shipped,
             since=now,
         )
 
-    def _note_end(self, nothing: Nothing) -> None:
+    def _note_end(self, nothing: NoPartition) -> None:
         """Note whether the crawl has ended, and how, from why there is *nothing* to take."""
         code = None
         if nothing.why == "gone":

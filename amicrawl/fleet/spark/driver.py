@@ -26,7 +26,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.fleet.spark.bucket_objects import MANIFEST, RUN, read_json, write_json
 from amicrawl.fleet.spark.leases import LeaseServer
-from amicrawl.fleet.spark.partition import Order, Partition, batches_for
+from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batches_for
 from amicrawl.fleet.spark.seed_partitions import PARTITIONED, opened_list, partitioned
 from amicrawl.record import open_bucket
 
@@ -68,7 +68,7 @@ class SparkCrawl:
 
 
 @dataclass(slots=True)
-class Outcome:
+class CrawlOutcome:
     """What came of a crawl."""
 
     rows: int
@@ -80,7 +80,9 @@ class Outcome:
     code: ExitCode
 
 
-def crawl_on_spark(spark: SparkSession, asked: SparkCrawl, *, tell: Callable[[str], None]) -> Outcome:
+def crawl_on_spark(
+    spark: SparkSession, asked: SparkCrawl, *, tell: Callable[[str], None]
+) -> CrawlOutcome:
     """Crawl what was *asked* on *spark*, and return what came of it; *tell* receives its progress.
 
     Raises UsageError where another driver works at the same place, InputError and OutputError for what
@@ -92,7 +94,7 @@ def crawl_on_spark(spark: SparkSession, asked: SparkCrawl, *, tell: Callable[[st
     partitions = _partitions(bucket, asked, spark.sparkContext.defaultParallelism)
     with _at_work(bucket, partitions, asked.lease, tell) as lost:
         server = LeaseServer(_listening(host), asked.lease, port=asked.lease_port, fault=lost)
-        order = Order(
+        order = PartitionOrder(
             bucket=asked.out, partitions=partitions, prefix=asked.prefix,
             leases=type(server.address)(host, server.address.port, server.address.secret),
             lease=asked.lease, checkpoint=asked.checkpoint, options=asked.options,
@@ -113,12 +115,12 @@ def crawl_on_spark(spark: SparkSession, asked: SparkCrawl, *, tell: Callable[[st
 def _rounds(
     spark: SparkSession,
     seeds: DataFrame,
-    order: Order,
+    order: PartitionOrder,
     bucket: Bucket,
     *,
     strict: bool,
     tell: Callable[[str], None],
-) -> Outcome:
+) -> CrawlOutcome:
     answers = {answer["partition"]: answer for answer in _collected(seeds, _first_task(order))}
     read: dict[int, int] = {}
     rounds = 1
@@ -133,7 +135,7 @@ def _rounds(
     return _finished(bucket, order, answers, rounds=rounds, strict=strict)
 
 
-def _first_task(order: Order) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _first_task(order: PartitionOrder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         number, bad, why, count, digest = None, 0, "", 0, 0
         with tempfile.TemporaryFile(dir=order.scratch_space()) as spool:
@@ -150,21 +152,21 @@ def _first_task(order: Order) -> Callable[[Iterable[pa.RecordBatch]], Iterator[p
                 return
             spool.seek(0)
             named = f"{count}-{digest % 2**128:032x}"
-            answer = Partition(order, number).crawl(_link_batches(spool), digest=named)
+            answer = PartitionTask(order, number).crawl(_link_batches(spool), digest=named)
         yield _answered(answer | {"bad": bad, "why": why})
 
     return work
 
 
 def _batch_task(
-    order: Order, mail: dict[int, list[tuple[str, int]]], numbers: list[int]
+    order: PartitionOrder, mail: dict[int, list[tuple[str, int]]], numbers: list[int]
 ) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for place in batch["id"].to_pylist():
                 number = numbers[int(str(place))]
                 links = batches_for(order, number, mail[number])
-                yield _answered(Partition(order, number).crawl(links))
+                yield _answered(PartitionTask(order, number).crawl(links))
 
     return work
 
@@ -220,8 +222,13 @@ def _mail(answers: dict[int, dict[str, Any]], read: dict[int, int]) -> dict[int,
 
 
 def _finished(
-    bucket: Bucket, order: Order, answers: dict[int, dict[str, Any]], *, rounds: int, strict: bool
-) -> Outcome:
+    bucket: Bucket,
+    order: PartitionOrder,
+    answers: dict[int, dict[str, Any]],
+    *,
+    rounds: int,
+    strict: bool,
+) -> CrawlOutcome:
     """Write the manifest; return what came of the crawl."""
     parts = [answers[number] for number in sorted(answers)]
     bad, why = (
@@ -251,7 +258,7 @@ def _finished(
         code = ExitCode.SEEDS_BAD
     elif parts and codes[ExitCode.UNREACHED] == len(parts):
         code = ExitCode.UNREACHED
-    return Outcome(rows, rounds, bad, why, code)
+    return CrawlOutcome(rows, rounds, bad, why, code)
 
 
 def _partitions(bucket: Bucket, asked: SparkCrawl, cores: int) -> int:

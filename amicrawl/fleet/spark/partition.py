@@ -64,7 +64,7 @@ _GOOD = frozenset({ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.UNREACHED, ExitCo
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class PartitionOrder:
     """What the partitions of a crawl have in common, as the tasks are sent it."""
 
     bucket: str
@@ -91,10 +91,10 @@ class Order:
         return place
 
 
-class Partition:
+class PartitionTask:
     """An attempt at partition *number*."""
 
-    def __init__(self, order: Order, number: int) -> None:
+    def __init__(self, order: PartitionOrder, number: int) -> None:
         self._order = order
         self._number = number
         self._name = directory_of(number)
@@ -367,7 +367,7 @@ class Partition:
         return ""
 
 
-def batches_for(order: Order, number: int, mail: list[tuple[str, int]]) -> Iterator[str]:
+def batches_for(order: PartitionOrder, number: int, mail: list[tuple[str, int]]) -> Iterator[str]:
     """Yield the batches to partition *number* in the objects *mail*: a directory, and a number each.
 
     Raises AmicrawlError where one is not there or says something else.

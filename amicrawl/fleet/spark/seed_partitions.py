@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from amicrawl.config import Identity
-from amicrawl.crawl import Link, encoded_link
+from amicrawl.crawl import PartitionLink, encoded_link
 from amicrawl.errors import InputError
 from amicrawl.frontier import Source, shard_of
 from amicrawl.seed import BatchReader, SeedFormat
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from amicrawl.seed import Fault
+    from amicrawl.seed import SeedFault
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("part", pa.int32()),
@@ -65,11 +65,11 @@ def partitioned(
 ) -> Iterator[pa.RecordBatch]:
     """Yield the seeds of *batches* with their partitions, as `PARTITIONED`."""
     for batch in batches:
-        faults: list[Fault] = []
+        faults: list[SeedFault] = []
         seeds = list(reader.seeds(batch, faults.append))
         bad = [fault for fault in faults if not fault.kept]
         parts = [_partition_of(seed.url, partitions) for seed in seeds]
-        links: list[str | None] = [encoded_link(Link(seed, Source.SEED)) for seed in seeds]
+        links: list[str | None] = [encoded_link(PartitionLink(seed, Source.SEED)) for seed in seeds]
         counts, reasons = [0] * len(seeds), [""] * len(seeds)
         if bad:
             parts, links = [*parts, 0], [*links, None]

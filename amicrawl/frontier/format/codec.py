@@ -12,7 +12,7 @@ from typing import IO, TYPE_CHECKING, Final, cast
 
 import zstandard
 
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.schema import Codec
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def decompress(codec: Codec, block: bytes, size: int) -> bytes:
     if codec is Codec.NONE or not block:
         _check_length(len(block), size)
         return block
-    frame = _Frame(iter(()))
+    frame = _ZstdFrame(iter(()))
     frame.add(block)
     frame.finish()
     opener = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW)
@@ -101,7 +101,7 @@ def decompressed(codec: Codec, blocks: Iterator[bytes], size: int) -> Iterator[b
     What was yielded before a fault was found is not to be trusted.
     """
     got = 0
-    for piece in blocks if codec is Codec.NONE else _opened(_Frame(blocks)):
+    for piece in blocks if codec is Codec.NONE else _opened(_ZstdFrame(blocks)):
         got += len(piece)
         if got > size:
             _check_length(got, size)
@@ -109,7 +109,7 @@ def decompressed(codec: Codec, blocks: Iterator[bytes], size: int) -> Iterator[b
     _check_length(got, size)
 
 
-def _opened(frame: _Frame) -> Iterator[bytes]:
+def _opened(frame: _ZstdFrame) -> Iterator[bytes]:
     """Yield the content of *frame* in pieces of limited size, however well it is compressed."""
     opener = zstandard.ZstdDecompressor(max_window_size=MOST_WINDOW)
     try:
@@ -123,7 +123,7 @@ def _opened(frame: _Frame) -> Iterator[bytes]:
         pass
 
 
-class _Frame:
+class _ZstdFrame:
     """One Zstandard frame, a file to read from that is checked to hold just that."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
@@ -169,14 +169,14 @@ class _Frame:
 
     def _begin(self, octets: bytes) -> None:
         if not octets.startswith(_MAGIC):
-            raise Malformed("is not a Zstandard frame", fault=Fault.DECOMPRESSION)
+            raise Malformed("is not a Zstandard frame", fault=FileFault.DECOMPRESSION)
         try:
             frame = zstandard.get_frame_parameters(octets)
             self._next = zstandard.frame_header_size(octets)
         except zstandard.ZstdError as error:
             raise _unopened(error) from error
         if frame.dict_id:
-            raise Malformed("needs a dictionary", fault=Fault.DECOMPRESSION)
+            raise Malformed("needs a dictionary", fault=FileFault.DECOMPRESSION)
         self._tail = 4 if frame.has_checksum else 0
         if frame.content_size != zstandard.CONTENTSIZE_UNKNOWN:
             self.content_size = int(frame.content_size)
@@ -184,7 +184,7 @@ class _Frame:
     def finish(self) -> None:
         """Take note that nothing follows; Malformed where the frame is not at its end."""
         if self._seen and (not self._whole or self._seen < self._next):
-            raise Malformed("the compressed bytes are cut off", fault=Fault.DECOMPRESSION)
+            raise Malformed("the compressed bytes are cut off", fault=FileFault.DECOMPRESSION)
 
 
 def _check_length(length: int, size: int) -> None:
@@ -200,8 +200,8 @@ def _check_length(length: int, size: int) -> None:
 def _trailing(rest: bytes) -> Malformed:
     if rest.startswith(_MAGIC):
         return Malformed("a second frame follows the first")
-    return Malformed("something follows the compressed bytes", fault=Fault.DECOMPRESSION)
+    return Malformed("something follows the compressed bytes", fault=FileFault.DECOMPRESSION)
 
 
 def _unopened(error: zstandard.ZstdError) -> Malformed:
-    return Malformed(f"cannot be decompressed: {error}", fault=Fault.DECOMPRESSION)
+    return Malformed(f"cannot be decompressed: {error}", fault=FileFault.DECOMPRESSION)

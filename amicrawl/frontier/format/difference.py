@@ -62,12 +62,16 @@ def row_differences(old: Partition, new: Partition) -> Iterator[RowDifference]:
 
     Raises Malformed where the strings of one overlap beyond reason.
     """
-    yield from _table_differences("urls", URL_COLUMNS, _Side.of(old, "urls"), _Side.of(new, "urls"))
-    yield from _table_differences("hosts", HOST_COLUMNS, _Side.of(old, "hosts"), _Side.of(new, "hosts"))
+    yield from _table_differences(
+        "urls", URL_COLUMNS, _PartitionSide.of(old, "urls"), _PartitionSide.of(new, "urls")
+    )
+    yield from _table_differences(
+        "hosts", HOST_COLUMNS, _PartitionSide.of(old, "hosts"), _PartitionSide.of(new, "hosts")
+    )
 
 
 @dataclass(frozen=True, slots=True)
-class _Side:
+class _PartitionSide:
     """A table of one of the partitions."""
 
     table: Columns
@@ -75,7 +79,7 @@ class _Side:
     arena: bytes | memoryview
 
     @classmethod
-    def of(cls, partition: Partition, name: Table) -> _Side:
+    def of(cls, partition: Partition, name: Table) -> _PartitionSide:
         table: Columns = getattr(partition, name)
         parts = ("host_key", "path_key") if name == "urls" else ("host_key",)
         # Big-endian octets compare as the numbers do, two of them together as well.
@@ -85,7 +89,7 @@ class _Side:
 
 
 def _table_differences(
-    name: Table, columns: Sequence[Column], old: _Side, new: _Side
+    name: Table, columns: Sequence[Column], old: _PartitionSide, new: _PartitionSide
 ) -> Iterator[RowDifference]:
     first = behind = 0
     while first < len(old.keys) or behind < len(new.keys):
@@ -128,7 +132,11 @@ def _paired(ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarra
 
 
 def _changed(
-    columns: Sequence[Column], old: _Side, new: _Side, old_rows: np.ndarray, new_rows: np.ndarray
+    columns: Sequence[Column],
+    old: _PartitionSide,
+    new: _PartitionSide,
+    old_rows: np.ndarray,
+    new_rows: np.ndarray,
 ) -> dict[str, np.ndarray]:
     """Return for each column, by name, in which of the paired rows it differs."""
     found: dict[str, np.ndarray] = {}

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-class Fault(StrEnum):
+class FileFault(StrEnum):
     """The kinds of fault that readers of the format distinguish."""
 
     SHORT = "short"
@@ -33,7 +33,7 @@ class Fault(StrEnum):
 class Malformed(Exception):  # noqa: N818  # it is caught in this room and becomes the error below
     """Bytes break a rule of the format; raised where neither file nor place is known."""
 
-    def __init__(self, reason: str, *, fault: Fault = Fault.CORRUPT, at: int = 0) -> None:
+    def __init__(self, reason: str, *, fault: FileFault = FileFault.CORRUPT, at: int = 0) -> None:
         super().__init__(reason)
         self.reason = reason
         self.fault = fault
@@ -44,7 +44,7 @@ class Malformed(Exception):  # noqa: N818  # it is caught in this room and becom
 class FrontierFileError(DamagedFileError):
     """A frontier file that cannot be trusted: which, where, in what part of it, and what is wrong."""
 
-    def __init__(self, path: Path, offset: int, region: str, reason: str, *, fault: Fault) -> None:
+    def __init__(self, path: Path, offset: int, region: str, reason: str, *, fault: FileFault) -> None:
         super().__init__(path, offset, f"{region}: {reason}")
         self.region = region
         """Such as `header`, `footer`, `url_table.next_due` or `string_blob`."""

@@ -13,7 +13,7 @@ from enum import IntFlag
 from typing import Final, Self
 
 from amicrawl.frontier.format.checksum import crc32c
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.schema import Codec
 
 MAGIC: Final = b"MEG1"
@@ -85,9 +85,9 @@ class Header:
         read, since it may add only what readers skip.
         """
         if block[:4] != MAGIC:
-            raise Malformed(f"begins with {block[:4]!r} instead of {MAGIC!r}", fault=Fault.BAD_MAGIC)
+            raise Malformed(f"begins with {block[:4]!r} instead of {MAGIC!r}", fault=FileFault.BAD_MAGIC)
         if crc32c(block[:60]) != int.from_bytes(block[60:64], "little"):
-            raise Malformed("the header has another checksum", fault=Fault.CHECKSUM, at=60)
+            raise Malformed("the header has another checksum", fault=FileFault.CHECKSUM, at=60)
         _, major, minor, partition, flags, algorithm, codec, lo, hi, urls, hosts, footer, created = (
             _LAYOUT.unpack(block[:60])
         )
@@ -95,7 +95,7 @@ class Header:
         _check_known("checksum algorithm", algorithm, (CRC32C,), at=14)
         _check_known("codec", codec, tuple(Codec), at=15)
         if flags & ~sum(Flag):
-            raise Malformed(f"unknown flags {flags:#06x}", fault=Fault.UNSUPPORTED, at=12)
+            raise Malformed(f"unknown flags {flags:#06x}", fault=FileFault.UNSUPPORTED, at=12)
         # What is left of a range that was divided at its very end is empty, and so is the file.
         if lo > hi and (urls or hosts):
             raise Malformed(f"host keys from {lo:#018x} to {hi:#018x}", at=16)
@@ -104,7 +104,7 @@ class Header:
 
 def _check_known(name: str, value: int, known: tuple[int, ...], *, at: int) -> None:
     if value not in known:
-        raise Malformed(f"{name} {value} is not known", fault=Fault.UNSUPPORTED, at=at)
+        raise Malformed(f"{name} {value} is not known", fault=FileFault.UNSUPPORTED, at=at)
 
 
 def pack_trailer(footer: bytes) -> bytes:
@@ -118,7 +118,7 @@ def unpack_trailer(block: bytes) -> tuple[int, int]:
     if magic != MAGIC:
         raise Malformed(
             f"ends with {magic!r} instead of {MAGIC!r}: it was cut off, or something was added",
-            fault=Fault.BAD_MAGIC,
+            fault=FileFault.BAD_MAGIC,
             at=8,
         )
     return length, checksum

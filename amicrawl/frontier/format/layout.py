@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.footer import ColumnEntry, Footer, Region, RegionId, bytes_per_url
 from amicrawl.frontier.format.header import HEADER_SIZE, Flag, Header
 from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
@@ -133,7 +133,7 @@ def _check_table(
 def _check_totals(entry: ColumnEntry, column: Column, *, rows: int, codec: int) -> None:
     if not len(entry.pages):
         # No pages have the checksum 0: whichever of the two was changed, they do not belong together.
-        raise Malformed("no pages", fault=Fault.CHECKSUM if entry.crc32c else Fault.CORRUPT)
+        raise Malformed("no pages", fault=FileFault.CHECKSUM if entry.crc32c else FileFault.CORRUPT)
     wanted = {
         "width": column.width,
         "rows": rows,
@@ -171,7 +171,7 @@ def _check_pages(entry: ColumnEntry, extent: int) -> None:
             f"{len(pages)} pages of {lengths.sum()} bytes and {rows.sum()} rows, where there are "
             f"{extent} bytes up to the next column and {entry.rows} rows",
             # The checksum of the column is that of more pages than are listed.
-            fault=Fault.CHECKSUM if fewer else Fault.CORRUPT,
+            fault=FileFault.CHECKSUM if fewer else FileFault.CORRUPT,
         )
     if not entry.rows and len(pages) > 1:
         raise Malformed(f"{len(pages)} pages for no rows")
@@ -191,7 +191,7 @@ def _check_zones(entry: ColumnEntry, column: Column) -> None:
     if (least > greatest).any() or int(greatest.max()) >> 8 * column.width:
         raise Malformed("a least value above the greatest, or one that the column cannot hold")
     if column.name == "host_key" and (least[1:] < greatest[:-1]).any():
-        raise Malformed("a page has lower keys than the one before it", fault=Fault.NOT_SORTED)
+        raise Malformed("a page has lower keys than the one before it", fault=FileFault.NOT_SORTED)
     if entry.zone != (int(least.min()), int(greatest.max())):
         raise Malformed("least and greatest value are not those of the pages")
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.disk import replace_file
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.checksum import crc32c
-from amicrawl.frontier.format.faults import Fault, FrontierFileError, Malformed
+from amicrawl.frontier.format.faults import FileFault, FrontierFileError, Malformed
 from amicrawl.frontier.format.footer import Cursor
 from amicrawl.frontier.format.varints import write_uvarint
 
@@ -122,20 +122,20 @@ def encode_manifest(manifest: Manifest) -> bytes:
 def decode_manifest(octets: bytes) -> Manifest:
     """Return the manifest in *octets*; raises Malformed."""
     if len(octets) < _SHORTEST or not octets.startswith(_MAGIC):
-        raise Malformed("not a manifest: it does not begin with MGM1", fault=Fault.BAD_MAGIC)
+        raise Malformed("not a manifest: it does not begin with MGM1", fault=FileFault.BAD_MAGIC)
     end = len(octets) - _CHECKSUM.size - len(_MAGIC)
     if not octets.endswith(_MAGIC):
         raise Malformed(
             "it does not end with MGM1, so it was cut or added to",
-            fault=Fault.BAD_MAGIC,
+            fault=FileFault.BAD_MAGIC,
             at=len(octets) - len(_MAGIC),
         )
     if _CHECKSUM.unpack_from(octets, end)[0] != crc32c(octets[:end]):
-        raise Malformed("its checksum does not fit its bytes", fault=Fault.CHECKSUM, at=end)
+        raise Malformed("its checksum does not fit its bytes", fault=FileFault.CHECKSUM, at=end)
     cursor = Cursor(memoryview(octets), len(_MAGIC), end)
     entries = cursor.several(_read_entry, least=_PARTITION.size + 1 + _REST.size)
     if list(entries) != sorted(entries, key=_order):
-        raise Malformed("its entries are not sorted", fault=Fault.NOT_SORTED)
+        raise Malformed("its entries are not sorted", fault=FileFault.NOT_SORTED)
     if encode_manifest(Manifest(entries)) != octets:
         raise Malformed("bytes follow its last entry, or a number is longer than it need be")
     return Manifest(entries)
@@ -158,7 +158,7 @@ def read_manifest(path: Path) -> Manifest:
         ) from error
     if len(octets) > MOST_BYTES:
         raise FrontierFileError(
-            path, MOST_BYTES, "manifest", "it is too large for one", fault=Fault.CORRUPT
+            path, MOST_BYTES, "manifest", "it is too large for one", fault=FileFault.CORRUPT
         )
     try:
         return decode_manifest(octets)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.partition import KeyOrder, Partition
 from amicrawl.frontier.format.schema import (
     HOST_COLUMNS,
@@ -68,7 +68,7 @@ def merge(*partitions: Partition) -> Partition:
     except Malformed as fault:
         raise Malformed(
             "the partitions share a range of host keys, so their rows cannot follow upon each other",
-            fault=Fault.NOT_SORTED,
+            fault=FileFault.NOT_SORTED,
         ) from fault
     return merged
 

@@ -21,7 +21,7 @@ import numpy as np
 from amicrawl.frontier.format import values
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.codec import Compressor, decompress, fewest_bytes
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.schema import Codec, Column, Encoding
 
 _LAYOUT: Final = struct.Struct("<BBBBIIIIQI")
@@ -152,7 +152,7 @@ def read_payload(header: PageHeader, payload: bytes, *, most: int) -> bytes:
     # Where the header says less, the bytes that it covers decide whether they or the header were
     # changed.
     if crc32c(memoryview(payload)[: header.compressed_size]) != header.payload_crc32c:
-        raise Malformed("the payload has another checksum", fault=Fault.CHECKSUM, at=28)
+        raise Malformed("the payload has another checksum", fault=FileFault.CHECKSUM, at=28)
     if header.compressed_size < len(payload):
         raise Malformed(f"a payload of {header.compressed_size} bytes in {len(payload)}", at=12)
     if header.codec not in {Codec.NONE, Codec.ZSTD}:

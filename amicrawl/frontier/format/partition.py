@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 
 Columns = Mapping[str, np.ndarray]
 """The columns of a table by name; all of one length. They may be views into records (strided) or into
@@ -86,4 +86,4 @@ class KeyOrder:
             if equal
             else "has a lower key than the row before it"
         )
-        raise Malformed(f"{self._table} row {row} {what}", fault=Fault.NOT_SORTED)
+        raise Malformed(f"{self._table} row {row} {what}", fault=FileFault.NOT_SORTED)

@@ -19,7 +19,7 @@ import numpy as np
 from amicrawl.frontier.format import layout
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.codec import decompressed
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.footer import Footer, Region, RegionId, Statistics, parse_footer
 from amicrawl.frontier.format.header import HEADER_SIZE, LEAST_SIZE, TRAILER_SIZE, Header, unpack_trailer
 from amicrawl.frontier.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
@@ -260,7 +260,7 @@ class FrontierFile:
             for piece in decompressed(self.header.codec, blocks(), size):
                 write(piece)
             if checksum != header.payload_crc32c:
-                raise Malformed("the payload has another checksum", fault=Fault.CHECKSUM, at=28)
+                raise Malformed("the payload has another checksum", fault=FileFault.CHECKSUM, at=28)
         return size
 
     def options(self) -> WriteOptions:
@@ -283,7 +283,7 @@ class FrontierFile:
                 for block in self._source.blocks(region.offset, region.length):
                     checksum = crc32c(block, checksum)
                 if checksum != region.crc32c:
-                    raise Malformed("the region has another checksum", fault=Fault.CHECKSUM)
+                    raise Malformed("the region has another checksum", fault=FileFault.CHECKSUM)
 
     def placed(self, offset: int, region: str) -> AbstractContextManager[None]:
         """Return the context that gives a `Malformed` raised within it this file and place."""
@@ -294,7 +294,9 @@ def _read_ends(source: BlockReader) -> tuple[Header, Footer]:
     """Read and check everything but the regions."""
     with source.placed(0, "header"):
         if source.size < LEAST_SIZE:
-            raise Malformed(f"{source.size} bytes are too few for a frontier file", fault=Fault.SHORT)
+            raise Malformed(
+                f"{source.size} bytes are too few for a frontier file", fault=FileFault.SHORT
+            )
         header = Header.unpack(source.read(0, HEADER_SIZE))
     tail_offset = max(source.size - _LONGEST_TAIL, HEADER_SIZE)
     if tail_offset < header.footer_offset <= source.size - TRAILER_SIZE:
@@ -313,7 +315,7 @@ def _read_ends(source: BlockReader) -> tuple[Header, Footer]:
             tail_offset = offset
         block = tail[offset - tail_offset : -TRAILER_SIZE]
         if crc32c(block) != checksum:
-            raise Malformed("the footer has another checksum", fault=Fault.CHECKSUM)
+            raise Malformed("the footer has another checksum", fault=FileFault.CHECKSUM)
         footer = parse_footer(block)
     with source.placed(0, "header"):
         layout.check_header(header, footer, size=source.size)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import zstandard
 
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.partition import EMPTY_ARENA
 from amicrawl.frontier.format.schema import Codec
 from amicrawl.frontier.format.varints import write_uvarint
@@ -235,10 +235,10 @@ def _decompressed(packed: bytes) -> bytes:
             body += opened.decompress(packed[at : at + _SLICE])
             if len(body) > MOST_ROBOTS_BYTES:
                 raise Malformed(
-                    "a robots.txt entry unpacks to too much", fault=Fault.DECOMPRESSION, at=1
+                    "a robots.txt entry unpacks to too much", fault=FileFault.DECOMPRESSION, at=1
                 )
     except zstandard.ZstdError as error:
-        raise Malformed(f"a robots.txt entry: {error}", fault=Fault.DECOMPRESSION, at=1) from error
+        raise Malformed(f"a robots.txt entry: {error}", fault=FileFault.DECOMPRESSION, at=1) from error
     if not opened.eof:
-        raise Malformed("a robots.txt entry ends early", fault=Fault.DECOMPRESSION, at=1)
+        raise Malformed("a robots.txt entry ends early", fault=FileFault.DECOMPRESSION, at=1)
     return bytes(body)

@@ -17,7 +17,7 @@ import numpy as np
 
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.checksum import crc32c
-from amicrawl.frontier.format.faults import Fault, FrontierFileError, Malformed
+from amicrawl.frontier.format.faults import FileFault, FrontierFileError, Malformed
 from amicrawl.frontier.format.layout import page_extents
 from amicrawl.frontier.format.page import HEADER_SIZE, Expected, decode_page
 
@@ -157,7 +157,7 @@ class TableReader:
         if wanted is None:
             with self._source.placed(entry.first_page_offset, region):
                 if checksum != entry.crc32c:
-                    raise Malformed("the column has another checksum", fault=Fault.CHECKSUM)
+                    raise Malformed("the column has another checksum", fault=FileFault.CHECKSUM)
                 compressed = self._extents[name] - HEADER_SIZE * len(entry.pages)
                 if compressed != entry.total_compressed:
                     raise Malformed(

@@ -86,7 +86,7 @@ def write_partition(
         _check(partition, options, after_page)
         output = OutputFile.replacing(path, disk=disk)
         try:
-            _Writer(output, partition, options, after_page).write()
+            _PartitionWriter(output, partition, options, after_page).write()
             output.seal()
         except Malformed:
             remove_durably(output.open_path, disk=disk)
@@ -154,7 +154,7 @@ class _Due:
 
 
 @dataclass(slots=True)
-class _Writer:
+class _PartitionWriter:
     """Writes one partition once."""
 
     sink: OutputFile

@@ -40,7 +40,7 @@ from google_crc32c import value as crc32c
 
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.store.journal import FIRST_LSN, MAX_LSN, TAIL_SUFFIX
 from amicrawl.frontier.store.logs import replay_logs
 
@@ -151,14 +151,14 @@ def encode_slot(slot: Slot) -> bytes:
 def decode_slot(block: bytes) -> Slot | None:
     """Return what a slot says; None if it was never written. Raises Malformed if it is damaged."""
     if len(block) != SLOT_SIZE:
-        raise Malformed(f"it ends after {len(block)} of its {SLOT_SIZE} bytes", fault=Fault.SHORT)
+        raise Malformed(f"it ends after {len(block)} of its {SLOT_SIZE} bytes", fault=FileFault.SHORT)
     if not any(block):
         return None
     magic, generation, lsn, arena_length = _HEAD.unpack_from(block)
     if magic != _MAGIC:
-        raise Malformed("it does not begin as a slot does", fault=Fault.BAD_MAGIC)
+        raise Malformed("it does not begin as a slot does", fault=FileFault.BAD_MAGIC)
     if crc32c(block[:_CRC_AT]) != _CRC.unpack_from(block, _CRC_AT)[0]:
-        raise Malformed("its checksum is wrong", fault=Fault.CHECKSUM, at=_CRC_AT)
+        raise Malformed("its checksum is wrong", fault=FileFault.CHECKSUM, at=_CRC_AT)
     if max(generation, lsn, arena_length) > MAX_LSN:
         raise Malformed("it has a number that nothing can reach", at=_LENGTH.size)
     snapshot, log_at = _name_at(block, _HEAD.size)

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Final
 from google_crc32c import value as crc32c
 
 from amicrawl.disk import Trust, explained
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 
 if TYPE_CHECKING:
@@ -118,15 +118,15 @@ def frame_at(block: bytes | mmap, offset: int, *, next_lsn: int | None = None) -
     Raises Malformed where the frame is not intact; its reason is a clause for people.
     """
     if offset + _HEAD_SIZE + _CRC.size > len(block):
-        raise Malformed("the frame is cut short", fault=Fault.SHORT, at=offset)
+        raise Malformed("the frame is cut short", fault=FileFault.SHORT, at=offset)
     lsn, kind_octet, key_length, value_length = _HEAD.unpack_from(block, offset)
     _check_shape(kind_octet, key_length, value_length, offset)
     body_end = offset + _HEAD_SIZE + key_length + value_length
     end = body_end + _CRC.size
     if end > len(block):
-        raise Malformed("the frame is cut short", fault=Fault.SHORT, at=offset)
+        raise Malformed("the frame is cut short", fault=FileFault.SHORT, at=offset)
     if crc32c(block[offset:end]) != _INTACT:
-        raise Malformed("the frame's checksum is wrong", fault=Fault.CHECKSUM, at=offset)
+        raise Malformed("the frame's checksum is wrong", fault=FileFault.CHECKSUM, at=offset)
     if not (lsn == next_lsn if next_lsn is not None else FIRST_LSN <= lsn <= MAX_LSN):
         raise Malformed(f"frame {lsn} stands where {next_lsn or 'another'} should", at=offset)
     kind = FrameKind(kind_octet & ~TOMBSTONE)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from frontier.format.frontier_files import DAMAGED, SELECTION, same_partition
 
-from amicrawl.frontier.format.faults import Fault, FrontierFileError
+from amicrawl.frontier.format.faults import FileFault, FrontierFileError
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.verification import inspect, partition_in, read_partition, verify
 
@@ -52,19 +52,19 @@ CASES = damaged(DAMAGED) or damaged(SELECTION / "damaged")
 IDS = [line["file"].removesuffix(".meguri") for _, line in CASES]
 
 
-def expected_fault(line: dict[str, Any]) -> Fault:
+def expected_fault(line: dict[str, Any]) -> FileFault:
     number, found = line["file"][:3], line["error_class"]
     if number in UNSUPPORTED_WHERE_THE_REFERENCE_IS_LENIENT:
         assert found == "none"
-        return Fault.UNSUPPORTED
+        return FileFault.UNSUPPORTED
     if number in NOT_SORTED_WHERE_THE_REFERENCE_IS_LENIENT:
         assert found == "none"
-        return Fault.NOT_SORTED
+        return FileFault.NOT_SORTED
     if number in CORRUPT_WHERE_THE_REFERENCE_IS_LENIENT:
         assert found == "none"
-        return Fault.CORRUPT
+        return FileFault.CORRUPT
     # Where it crashes, a count or size was trusted that contradicts the rest of the file.
-    return Fault.CORRUPT if found == "crash" else Fault(found)
+    return FileFault.CORRUPT if found == "crash" else FileFault(found)
 
 
 @pytest.mark.parametrize(("path", "line"), CASES, ids=IDS)

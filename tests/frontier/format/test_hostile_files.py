@@ -18,7 +18,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.checksum import crc32c
 from amicrawl.frontier.format.codec import decompress, decompressed
-from amicrawl.frontier.format.faults import Fault, FrontierFileError, Malformed
+from amicrawl.frontier.format.faults import FileFault, FrontierFileError, Malformed
 from amicrawl.frontier.format.footer import (
     PAGE_ENTRY,
     ColumnEntry,
@@ -108,7 +108,7 @@ def test_every_cut_is_refused(number: int, tmp_path: Path) -> None:
         path.write_bytes(octets[:length])
         with pytest.raises(FrontierFileError) as refused:
             FrontierFile.open(path)
-        assert refused.value.fault == (Fault.SHORT if length < 76 else Fault.BAD_MAGIC)
+        assert refused.value.fault == (FileFault.SHORT if length < 76 else FileFault.BAD_MAGIC)
 
 
 @pytest.mark.parametrize("number", range(len(OPTIONS)))

@@ -12,7 +12,7 @@ from frontier.format.golden_dumps import BOTH, FULL, SELECTION, WITH_FULL
 
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
-from amicrawl.frontier.format.faults import Fault, FrontierFileError, Malformed
+from amicrawl.frontier.format.faults import FileFault, FrontierFileError, Malformed
 from amicrawl.frontier.format.manifest import (
     Flaw,
     Manifest,
@@ -114,7 +114,7 @@ def test_every_cut_is_reported() -> None:
     for length in range(len(whole)):
         with pytest.raises(Malformed) as raised:
             decode_manifest(whole[:length])
-        assert raised.value.fault is Fault.BAD_MAGIC
+        assert raised.value.fault is FileFault.BAD_MAGIC
 
 
 def test_every_flipped_bit_is_reported() -> None:
@@ -129,17 +129,17 @@ def test_every_flipped_bit_is_reported() -> None:
 @pytest.mark.parametrize(
     ("body", "fault"),
     [
-        (b"MGM1\1", Fault.CORRUPT),
-        (b"MGM1\0more", Fault.CORRUPT),
-        (b"MGM1\x80\0", Fault.CORRUPT),
-        (b"MGM1" + b"\xff" * 9 + b"\1", Fault.CORRUPT),
-        (b"MGM1" + b"\xff" * 11, Fault.CORRUPT),
-        (b"MGM1\1\0\0\0\0" + b"\xff" * 9 + b"\1", Fault.CORRUPT),
-        (encode_manifest(Manifest((entry(5, 9), entry(0, 4))))[:-8], Fault.NOT_SORTED),
+        (b"MGM1\1", FileFault.CORRUPT),
+        (b"MGM1\0more", FileFault.CORRUPT),
+        (b"MGM1\x80\0", FileFault.CORRUPT),
+        (b"MGM1" + b"\xff" * 9 + b"\1", FileFault.CORRUPT),
+        (b"MGM1" + b"\xff" * 11, FileFault.CORRUPT),
+        (b"MGM1\1\0\0\0\0" + b"\xff" * 9 + b"\1", FileFault.CORRUPT),
+        (encode_manifest(Manifest((entry(5, 9), entry(0, 4))))[:-8], FileFault.NOT_SORTED),
     ],
 )
 def test_a_body_that_nobody_writes_is_refused_although_its_checksum_holds(
-    body: bytes, fault: Fault
+    body: bytes, fault: FileFault
 ) -> None:
     with pytest.raises(Malformed) as raised:
         decode_manifest(sealed(body))

@@ -11,7 +11,7 @@ import pytest
 from frontier.format.frontier_files import empty_partition
 from frontier.format.golden_dumps import BOTH, FULL, WITH_FULL, partition_of, selected, sha256_of
 
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.operations import compact, merge
 from amicrawl.frontier.format.partition import columns_of
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
@@ -99,7 +99,7 @@ def test_partitions_that_share_hosts_are_not_merged(whole: Partition) -> None:
     low, _ = split(whole, int(whole.hosts["host_key"][3]))
     with pytest.raises(Malformed) as raised:
         merge(low, whole)
-    assert raised.value.fault is Fault.NOT_SORTED
+    assert raised.value.fault is FileFault.NOT_SORTED
 
 
 def test_only_what_went_long_ago_is_dropped_if_so_wished(whole: Partition) -> None:

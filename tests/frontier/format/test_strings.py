@@ -11,7 +11,7 @@ from frontier.format.golden_dumps import FULL, WITH_FULL, golden_files
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.schema import Codec
 from amicrawl.frontier.format.strings import (
     MOST_ROBOTS_BYTES,
@@ -130,16 +130,16 @@ def test_packed_robots_bodies_are_pinned() -> None:
 @pytest.mark.parametrize(
     ("blob", "fault"),
     [
-        (b"", Fault.CORRUPT),
-        (b"\0x", Fault.CORRUPT),
-        (b"\3abc", Fault.CORRUPT),
-        (b"\2no zstd", Fault.DECOMPRESSION),
-        (b"\2", Fault.DECOMPRESSION),
-        (b"\2" + zstandard.compress(bytes(5000))[:-1], Fault.DECOMPRESSION),
-        (b"\2" + zstandard.compress(bytes(MOST_ROBOTS_BYTES + 1)), Fault.DECOMPRESSION),
+        (b"", FileFault.CORRUPT),
+        (b"\0x", FileFault.CORRUPT),
+        (b"\3abc", FileFault.CORRUPT),
+        (b"\2no zstd", FileFault.DECOMPRESSION),
+        (b"\2", FileFault.DECOMPRESSION),
+        (b"\2" + zstandard.compress(bytes(5000))[:-1], FileFault.DECOMPRESSION),
+        (b"\2" + zstandard.compress(bytes(MOST_ROBOTS_BYTES + 1)), FileFault.DECOMPRESSION),
     ],
 )
-def test_a_broken_robots_entry_is_malformed(blob: bytes, fault: Fault) -> None:
+def test_a_broken_robots_entry_is_malformed(blob: bytes, fault: FileFault) -> None:
     with pytest.raises(Malformed) as raised:
         unpack_robots(blob, Codec.ZSTD)
     assert raised.value.fault is fault

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier.format.schema import ROW
-from amicrawl.frontier.inventory import Backlog, Run
+from amicrawl.frontier.inventory import Backlog, HostRun
 from amicrawl.frontier.url_row import order_of
 
 HOSTS = st.one_of(st.integers(0, 4), st.sampled_from([2**63 - 1, 2**63, 2**64 - 1]))
@@ -32,7 +32,7 @@ def numbers(*values: int) -> np.ndarray:
     return np.array(values, np.uint32)
 
 
-def all_of(run: Run) -> list[int]:
+def all_of(run: HostRun) -> list[int]:
     taken = []
     while (number := run.take()) is not None:
         assert len(run) >= 0

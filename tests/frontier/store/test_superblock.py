@@ -7,7 +7,7 @@ import struct
 import google_crc32c
 import pytest
 
-from amicrawl.frontier.format.faults import Fault, Malformed
+from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.store.directory import (
     Slot,
     decode_slot,
@@ -53,14 +53,14 @@ def test_wherever_a_slot_is_damaged_the_other_is_found(at: int) -> None:
     block[at] ^= 0x10
     slots, faults = decode_superblock(bytes(block))
     assert slots == [FIRST]
-    assert [fault.fault for fault in faults] == [Fault.BAD_MAGIC if at < 4 else Fault.CHECKSUM]
+    assert [fault.fault for fault in faults] == [FileFault.BAD_MAGIC if at < 4 else FileFault.CHECKSUM]
 
 
 @pytest.mark.parametrize("size", [0, 1, 255, 256, 300, 511])
 def test_a_superblock_that_is_too_short_has_lost_a_slot_or_both(size: int) -> None:
     slots, faults = decode_superblock(encode_superblock([FIRST, SECOND])[:size])
     assert slots == ([SECOND] if size >= 256 else [])
-    assert {fault.fault for fault in faults} == {Fault.SHORT}
+    assert {fault.fault for fault in faults} == {FileFault.SHORT}
 
 
 @pytest.mark.parametrize(

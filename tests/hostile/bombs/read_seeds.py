@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.seed import Fault, count_entries, open_seed
+from amicrawl.seed import SeedFault, count_entries, open_seed
 
 
 def main() -> int:
     """Read the list that the command line names; return what the crawl's exit code would be."""
     said = 0
 
-    def tell(fault: Fault) -> None:
+    def tell(fault: SeedFault) -> None:
         nonlocal said
         said += 1
         if said < 20:

@@ -19,7 +19,7 @@ from amicrawl.archive.index.sidecar.detectors import (
     is_text,
 )
 from amicrawl.archive.index.sidecar.media_type import Libmagic, Signatures
-from amicrawl.archive.index.sidecar.openings import Opening, opening_of
+from amicrawl.archive.index.sidecar.openings import SignatureOpening, opening_of
 from amicrawl.archive.index.sidecar.pronom import FidoSignatures, installed_signatures
 from amicrawl.archive.index.sidecar.soft404 import Soft404Model
 from amicrawl.archive.index.sidecar.text import SAMPLE, CharsetDetector, read
@@ -114,23 +114,23 @@ def test_shelves_lead_to_the_same_answers_as_trying_everything(fido: FidoSignatu
 @pytest.mark.parametrize(
     ("expression", "opening"),
     [
-        (r"(?s)\A\xfe4\x00(?:\xc1|\x00)", Opening(0, 0, (b"\xfe4\x00\xc1", b"\xfe4\x00\x00"))),
-        (r"(?s)\A.{0,1024}\x3c(?:HTML|html)", Opening(0, 1024, (b"<HTML", b"<html"))),
-        (r"(?s)\A.{4,4}ftypqt  ", Opening(4, 4, (b"ftypqt  ",))),
-        (r"(?s)\A.{2}ab.*cd", Opening(2, 2, (b"ab",))),
-        (r"(?s)\Aab?c", Opening(0, 0, (b"a",))),
-        (r"(?s)\A[0-2]x", Opening(0, 0, (b"0x", b"1x", b"2x"))),
+        (r"(?s)\A\xfe4\x00(?:\xc1|\x00)", SignatureOpening(0, 0, (b"\xfe4\x00\xc1", b"\xfe4\x00\x00"))),
+        (r"(?s)\A.{0,1024}\x3c(?:HTML|html)", SignatureOpening(0, 1024, (b"<HTML", b"<html"))),
+        (r"(?s)\A.{4,4}ftypqt  ", SignatureOpening(4, 4, (b"ftypqt  ",))),
+        (r"(?s)\A.{2}ab.*cd", SignatureOpening(2, 2, (b"ab",))),
+        (r"(?s)\Aab?c", SignatureOpening(0, 0, (b"a",))),
+        (r"(?s)\A[0-2]x", SignatureOpening(0, 0, (b"0x", b"1x", b"2x"))),
         (r"(?s)\A[^a]x", None),
         (r"(?s)\Aab|cd", None),
         (r"(?s)\A(?:ab)?cd", None),
         (r"(?s)\A(?:a|)cd", None),
-        (r"(?s)end.{0,9}\Z", Opening(0, None, (b"end",))),
-        (r'(?s)".{0,1}PROJECT"', Opening(0, None, (b'PROJECT"',))),
+        (r"(?s)end.{0,9}\Z", SignatureOpening(0, None, (b"end",))),
+        (r'(?s)".{0,1}PROJECT"', SignatureOpening(0, None, (b'PROJECT"',))),
         (r"\A\Z", None),
     ],
 )
 def test_what_a_signature_begins_with_is_told_where_it_is_certain(
-    expression: str, opening: Opening | None
+    expression: str, opening: SignatureOpening | None
 ) -> None:
     assert opening_of(expression) == opening
 

@@ -22,7 +22,7 @@ from amicrawl.archive.index.sidecar.detectors import (
 )
 from amicrawl.archive.index.sidecar.findings import (
     Findings,
-    Identity,
+    TypeIdentity,
     added_fields,
     encode_block,
     parse_block,
@@ -34,7 +34,7 @@ from amicrawl.reading.records import read_records
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.archive.index.collection.file import Outcome
+    from amicrawl.archive.index.collection.file import FileOutcome
     from amicrawl.reading.records import Record
 
 NOT_THERE = html("Sorry, the page you requested could not be found.", title="404 Not Found").encode()
@@ -45,7 +45,7 @@ def characteriser() -> Characteriser:
     return Characteriser(installed_detectors())
 
 
-def sidecar_of(source: Path) -> tuple[Outcome, list[Record]]:
+def sidecar_of(source: Path) -> tuple[FileOutcome, list[Record]]:
     out = source.parent / "meta"
     (out / "done").mkdir(parents=True, exist_ok=True)
     (job,) = jobs_for([source], out, products=["sidecar"], in_directories=False)
@@ -91,8 +91,8 @@ class _Says:
         self.name = name
         self._media_type = media_type
 
-    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
-        return Identity(self._media_type)
+    def identify(self, content: bytes, *, is_whole: bool) -> TypeIdentity:
+        return TypeIdentity(self._media_type)
 
 
 @pytest.mark.parametrize(
@@ -196,10 +196,10 @@ class _Fragile:
     name = "fragile"
     version = "1"
 
-    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+    def identify(self, content: bytes, *, is_whole: bool) -> TypeIdentity:
         if content.startswith(b"\xffbad"):
             raise RuntimeError("of no use to anybody")
-        return Identity("text/plain")
+        return TypeIdentity("text/plain")
 
 
 def test_a_detector_that_fails_costs_its_own_answer_only() -> None:

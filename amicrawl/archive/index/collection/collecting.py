@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from amicrawl.archive import workers
 from amicrawl.archive.index.collection.file import (
-    Outcome,
+    FileOutcome,
     ReadProgress,
     collect_file,
     read_mark,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.location import Location
 
     Job: TypeAlias = FileJob | PlacedJob
-    Event = workers.JobProgress[Any] | workers.Done[Any, Outcome] | workers.Lost[Any]
+    Event = workers.JobProgress[Any] | workers.JobDone[Any, FileOutcome] | workers.Lost[Any]
     """ReadProgress or result of a file."""
     Run = Callable[[Sequence[Any]], Generator[Event]]
     """Does jobs."""
@@ -66,7 +66,7 @@ class Failed(NamedTuple):
 class Collected:
     """What came of a run."""
 
-    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    outcomes: dict[str, FileOutcome] = field(default_factory=dict)
     """What came of each source that is done, by stem; of those done before too."""
     before: set[str] = field(default_factory=set)
     """Stems of the sources that were done before."""
@@ -86,7 +86,7 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class State:
+class RunState:
     """How far a run is."""
 
     files: int
@@ -105,8 +105,8 @@ def collect(
     jobs: Sequence[FileJob],
     *,
     processes: int,
-    show: Callable[[State], None] = lambda _: None,
-    came: Callable[[FileJob, Outcome | Failed], None] = lambda _job, _came: None,
+    show: Callable[[RunState], None] = lambda _: None,
+    came: Callable[[FileJob, FileOutcome | Failed], None] = lambda _job, _came: None,
     patience: timedelta = workers.PATIENCE,
     disk: Disk | None = None,
 ) -> Collected:
@@ -134,8 +134,8 @@ def collect_by(
     run: Run | None,
     jobs: Sequence[FileJob],
     *,
-    show: Callable[[State], None] = lambda _: None,
-    came: Callable[[FileJob, Outcome | Failed], None] = lambda _job, _came: None,
+    show: Callable[[RunState], None] = lambda _: None,
+    came: Callable[[FileJob, FileOutcome | Failed], None] = lambda _job, _came: None,
     again: bool = False,
     disk: Disk | None = None,
 ) -> Collected:
@@ -165,8 +165,8 @@ def do_waiting(
     waiting: Sequence[Job],
     collected: Collected,
     *,
-    show: Callable[[State], None],
-    came: Callable[[Any, Outcome | Failed], None],
+    show: Callable[[RunState], None],
+    came: Callable[[Any, FileOutcome | Failed], None],
 ) -> None:
     """Have *run* do what is *waiting*, and take in the results."""
     _Results(waiting, collected, show, came).take(run(waiting))
@@ -199,8 +199,8 @@ class _Results:
         self,
         waiting: Sequence[Job],
         collected: Collected,
-        show: Callable[[State], None],
-        came: Callable[[Any, Outcome | Failed], None],
+        show: Callable[[RunState], None],
+        came: Callable[[Any, FileOutcome | Failed], None],
     ) -> None:
         self._collected = collected
         self._show = show
@@ -216,7 +216,7 @@ class _Results:
         self._show(self._state())
         try:
             for event in running:
-                if isinstance(event, workers.Done):
+                if isinstance(event, workers.JobDone):
                     self._add_done(event.job, event.answer)
                 elif isinstance(event, workers.Lost):
                     self._add_lost(event)
@@ -237,7 +237,7 @@ class _Results:
         self._at[job.stem] = at
         self._show(self._state())
 
-    def _add_done(self, job: Job, outcome: Outcome) -> None:
+    def _add_done(self, job: Job, outcome: FileOutcome) -> None:
         self._collected.outcomes[job.stem] = outcome
         self._done += 1
         self._came(job, outcome)
@@ -257,8 +257,8 @@ class _Results:
         self._came(job, failed)
         self._add_progress(job, ReadProgress(self._sizes[job.stem], 0))
 
-    def _state(self) -> State:
-        return State(
+    def _state(self) -> RunState:
+        return RunState(
             files=len(self._sizes) + self._before,
             done=self._done + self._before,
             failed=self._failed,
@@ -358,7 +358,7 @@ def as_object(collected: Collected) -> dict[str, Any]:
     }
 
 
-def _products(outcomes: list[Outcome]) -> dict[str, dict[str, int]]:
+def _products(outcomes: list[FileOutcome]) -> dict[str, dict[str, int]]:
     products: dict[str, dict[str, int]] = {}
     for outcome in outcomes:
         for name, made in outcome.products.items():

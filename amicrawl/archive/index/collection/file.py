@@ -22,7 +22,14 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.archive.index.collection.products import MARKS, PRODUCTS, FileJob, LineMaker, Seen, begun
+from amicrawl.archive.index.collection.products import (
+    MARKS,
+    PRODUCTS,
+    FileJob,
+    LineMaker,
+    SeenRecord,
+    begun,
+)
 from amicrawl.archive.index.derivatives.file import LeftOutError, Maker
 from amicrawl.archive.steady_memory import collector_at_rest
 from amicrawl.disk import Disk, explained, replace_file
@@ -53,7 +60,7 @@ class ReadProgress(NamedTuple):
     records: int
 
 
-def collect_file(job: FileJob, report: Callable[[ReadProgress], None]) -> Outcome:
+def collect_file(job: FileJob, report: Callable[[ReadProgress], None]) -> FileOutcome:
     """Make the products of one file and return what came of it; *report* receives the progress.
 
     Raises InputError where the source cannot be read, OutputError where a product cannot be written.
@@ -61,9 +68,9 @@ def collect_file(job: FileJob, report: Callable[[ReadProgress], None]) -> Outcom
     maker = Maker(hostname=job.options.hostname)
     with _claimed(job.out / MARKS):
         facts = _facts_of(job.source)
-        reader = FileReader(job, maker, report=report)
+        reader = ArchiveReader(job, maker, report=report)
         products = reader.read()
-        outcome = Outcome(
+        outcome = FileOutcome(
             source=str(job.source),
             size=facts.st_size,
             changed=facts.st_mtime_ns,
@@ -87,7 +94,7 @@ def _facts_of(source: Path) -> os.stat_result:
         ) from error
 
 
-class FileReader:
+class ArchiveReader:
     """Gives the records of one file to its products."""
 
     def __init__(
@@ -122,7 +129,7 @@ class FileReader:
             stack.callback(line_maker.close)
             for record, partner in self._records():
                 self.records += 1
-                self._give(Seen(record, partner, line_maker), products)
+                self._give(SeenRecord(record, partner, line_maker), products)
                 if not self.records % _COLLECTED_EVERY:
                     gc.collect(1)  # of the young: what a page left is that, and the rest is modules
                 self._report_progress(record)
@@ -143,7 +150,7 @@ class FileReader:
             made[name] = Made(str(file), size, entries)
         return made
 
-    def _give(self, seen: Seen, products: Mapping[str, Product]) -> None:
+    def _give(self, seen: SeenRecord, products: Mapping[str, Product]) -> None:
         reasons = []
         for name, product in products.items():
             try:
@@ -235,7 +242,7 @@ class Loss:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class FileOutcome:
     """What came of one source file."""
 
     source: str
@@ -251,13 +258,13 @@ class Outcome:
     products: dict[str, Made] = field(default_factory=dict)
 
 
-def write_mark(path: Path, outcome: Outcome, *, settings: Mapping[str, str], disk: Disk) -> None:
+def write_mark(path: Path, outcome: FileOutcome, *, settings: Mapping[str, str], disk: Disk) -> None:
     """Write that *outcome* is what came of a source under *settings*."""
     mark = {"version": _MARK_VERSION, "settings": dict(settings), **asdict(outcome)}
     replace_file(path, json.dumps(mark, indent=1).encode() + b"\n", disk=disk)
 
 
-def read_mark(path: Path, *, source: Path, settings: Mapping[str, str], out: Path) -> Outcome | None:
+def read_mark(path: Path, *, source: Path, settings: Mapping[str, str], out: Path) -> FileOutcome | None:
     """Return what came of *source*, as it is now, under *settings*; None if that is not known.
 
     Of the products, those are named that are still there, below *out*.
@@ -276,7 +283,7 @@ def read_mark(path: Path, *, source: Path, settings: Mapping[str, str], out: Pat
     return replace(outcome, source=str(source), products=there)
 
 
-def mark_of(data: bytes, size: int, changed: int, *, settings: Mapping[str, str]) -> Outcome | None:
+def mark_of(data: bytes, size: int, changed: int, *, settings: Mapping[str, str]) -> FileOutcome | None:
     """Return what the mark *data* says came of a source of *size* that was *changed* then; else None."""
     try:
         mark = json.loads(data)
@@ -291,7 +298,7 @@ def mark_of(data: bytes, size: int, changed: int, *, settings: Mapping[str, str]
     return outcome if is_current else None
 
 
-def with_earlier(outcome: Outcome, earlier: Outcome) -> Outcome:
+def with_earlier(outcome: FileOutcome, earlier: FileOutcome) -> FileOutcome:
     """Return *outcome* with products, and losses, of an *earlier* reading of the same source.
 
     What was lost then of a product that is still there is not found again by making others.
@@ -313,14 +320,14 @@ def _is_there(path: Path, size: int) -> bool:
         return False
 
 
-def outcome_of(mark: dict[str, Any]) -> Outcome:
+def outcome_of(mark: dict[str, Any]) -> FileOutcome:
     """Return what *mark*, its fields by name, says; one of several errors where it says nothing."""
     losses = [Loss(int(loss["offset"]), str(loss["reason"])) for loss in mark["losses"]]
     products = {
         str(name): Made(str(made["file"]), int(made["size"]), int(made["entries"]))
         for name, made in mark["products"].items()
     }
-    return Outcome(
+    return FileOutcome(
         source=str(mark["source"]),
         size=int(mark["size"]),
         changed=int(mark["changed"]),

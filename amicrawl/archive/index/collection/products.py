@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-    from amicrawl.archive.index.collection.file import Outcome
+    from amicrawl.archive.index.collection.file import FileOutcome
     from amicrawl.archive.index.derivatives.file import Maker
-    from amicrawl.archive.index.derivatives.page import Page
+    from amicrawl.archive.index.derivatives.page import ExtractedPage
     from amicrawl.archive.index.sidecar.findings import Findings
     from amicrawl.archive.lines import CdxjLine
     from amicrawl.reading import Record
@@ -96,7 +96,7 @@ class FileJob:
     options: ProductOptions = field(default_factory=ProductOptions)
     in_directories: bool = True
     """Whether each product has a directory of its own below `out`, as in a collection."""
-    before: Outcome | None = None
+    before: FileOutcome | None = None
     """What came of it before under the same settings, where products of that are there already."""
 
     @property
@@ -158,7 +158,7 @@ class LineMaker:
             self._container.close()
 
 
-class Seen:
+class SeenRecord:
     """A record, and what is found in it when a product asks."""
 
     def __init__(self, record: Record, partner: Record | None, line_maker: LineMaker) -> None:
@@ -179,7 +179,7 @@ class Seen:
         return findings_of(self.record, self._line_maker.options.without)
 
     @cached_property
-    def page(self) -> Page | None:
+    def page(self) -> ExtractedPage | None:
         """The page in it; None where there is none."""
         from amicrawl.archive.index.derivatives.page import page_of  # noqa: PLC0415  # see above
 
@@ -189,7 +189,7 @@ class Seen:
 class Product(Protocol):
     """A file that is made of the records of one source."""
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: SeenRecord) -> None:
         """Take in a record."""
 
     def seal(self) -> tuple[int, int]:
@@ -208,7 +208,7 @@ class Cdxj:
         file = LineFile(path, disk=maker.disk, legend=layout.legend, packed=job.options.packed)
         self._add, self.seal, self.close = file.add, file.seal, file.close
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: SeenRecord) -> None:
         """Add the line of a record."""
         if (line := seen.line) is not None:
             self._add(line.encoded() if self._layout is None else cdx_line(line, self._layout))

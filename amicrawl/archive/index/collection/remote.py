@@ -19,7 +19,7 @@ from amicrawl.archive.index.collection.file import collect_file, mark_of, with_e
 from amicrawl.archive.index.collection.products import MARKS, PRODUCTS
 from amicrawl.archive.location import Location, reachable
 from amicrawl.archive.spark import TransientError, done_on_spark
-from amicrawl.archive.workers import Done, Lost, run_jobs
+from amicrawl.archive.workers import JobDone, Lost, run_jobs
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, OutputError
 
@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from amicrawl.archive.index.collection.collecting import Event, Failed, Run, State
-    from amicrawl.archive.index.collection.file import Outcome, ReadProgress
+    from amicrawl.archive.index.collection.collecting import Event, Failed, Run, RunState
+    from amicrawl.archive.index.collection.file import FileOutcome, ReadProgress
     from amicrawl.archive.index.collection.products import FileJob
-    from amicrawl.archive.location import Facts
+    from amicrawl.archive.location import PathFacts
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class PlacedJob:
     job: FileJob
     """What is made, and what it is called; its paths are not those of the files."""
     source: Location
-    facts: Facts
+    facts: PathFacts
     out: Location
 
     @property
@@ -69,8 +69,8 @@ def collect_placed(
     run: Run,
     jobs: Sequence[PlacedJob],
     *,
-    show: Callable[[State], None] = lambda _: None,
-    came: Callable[[PlacedJob, Outcome | Failed], None] = lambda _job, _came: None,
+    show: Callable[[RunState], None] = lambda _: None,
+    came: Callable[[PlacedJob, FileOutcome | Failed], None] = lambda _job, _came: None,
     again: bool = False,
 ) -> Collected:
     """Have *run* make what *jobs* ask for, as far as it is not there; see `collect_by`."""
@@ -91,7 +91,7 @@ def collect_placed(
     return collected
 
 
-def do_placed(placed: PlacedJob, report: Callable[[ReadProgress], None]) -> Outcome:
+def do_placed(placed: PlacedJob, report: Callable[[ReadProgress], None]) -> FileOutcome:
     """Do one job and return what came of it; raises OSError where trying again may help."""
     with tempfile.TemporaryDirectory(prefix="amicrawl-") as name:
         work = Path(name)
@@ -115,7 +115,7 @@ def do_placed(placed: PlacedJob, report: Callable[[ReadProgress], None]) -> Outc
     return whole
 
 
-def _known(placed: PlacedJob, there: dict[str, Facts] | None = None) -> Outcome | None:
+def _known(placed: PlacedJob, there: dict[str, PathFacts] | None = None) -> FileOutcome | None:
     """Return what came of it before, with the products that are still there; None where that is unknown.
 
     *there* are the files of the output, if they are known.
@@ -145,10 +145,10 @@ _PASSING = (OSError.__name__, OutputError.__name__)
 def collected_on_spark(spark: SparkSession, jobs: Sequence[PlacedJob]) -> Generator[Event]:
     """Do *jobs* and yield what came of each; InputError where Spark itself fails."""
     for event in done_on_spark(spark, jobs, do_placed_alone):
-        yield _checked(event) if isinstance(event, Done) else event
+        yield _checked(event) if isinstance(event, JobDone) else event
 
 
-def _checked(event: Done[PlacedJob, Outcome]) -> Event:
+def _checked(event: JobDone[PlacedJob, FileOutcome]) -> Event:
     for product in event.answer.products.values():
         made = event.job.out.below(product.file).path
         if made is not None and not made.exists():
@@ -157,13 +157,13 @@ def _checked(event: Done[PlacedJob, Outcome]) -> Event:
     return event
 
 
-def do_placed_alone(job: PlacedJob) -> Outcome:
+def do_placed_alone(job: PlacedJob) -> FileOutcome:
     """Do *job*; what detectors bring down is a process of their own, as on one machine."""
     if _DETECTING.isdisjoint(job.products):
         return do_placed(job, _unreported)
     for event in run_jobs([job], do_placed, processes=1):
-        if isinstance(event, Done):
-            outcome: Outcome = event.answer
+        if isinstance(event, JobDone):
+            outcome: FileOutcome = event.answer
             return outcome
         if isinstance(event, Lost):
             if event.error in _PASSING:

@@ -71,7 +71,7 @@ _ONCLICK = re.compile(
 
 def html_metadata(tokens: Iterable[Token]) -> dict[str, Any]:
     """Return what the page of *tokens* says in its head, and its links in their order."""
-    reader = _Reader()
+    reader = _PageReader()
     # Of some thousand tokens a page, most are not relevant; those are skipped here.
     for kind, name, written in tokens:
         if kind is TEXT:
@@ -88,7 +88,7 @@ def html_metadata(tokens: Iterable[Token]) -> dict[str, Any]:
     return reader.metadata()
 
 
-class _Reader:
+class _PageReader:
     """Walks through one page."""
 
     def __init__(self) -> None:
@@ -221,11 +221,11 @@ class _Reader:
 
 
 _SPECIAL = {
-    "base": _Reader._base_of,  # noqa: SLF001
-    "html": _Reader._html,  # noqa: SLF001
-    "link": _Reader._link_of,  # noqa: SLF001
-    "meta": _Reader._meta,  # noqa: SLF001
-    "script": _Reader._script,  # noqa: SLF001
+    "base": _PageReader._base_of,  # noqa: SLF001
+    "html": _PageReader._html,  # noqa: SLF001
+    "link": _PageReader._link_of,  # noqa: SLF001
+    "meta": _PageReader._meta,  # noqa: SLF001
+    "script": _PageReader._script,  # noqa: SLF001
 }
 
 

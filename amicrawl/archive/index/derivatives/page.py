@@ -62,7 +62,7 @@ _RAW = {
 _CHARACTER = re.compile(r"&(?:#0*+[0-9]{1,8};?|#[xX]0*+[0-9A-Fa-f]{1,7};?|[A-Za-z][A-Za-z0-9]{1,31};?)")
 
 
-class Kind(IntEnum):
+class TokenKind(IntEnum):
     """What a token is."""
 
     TEXT = 0
@@ -71,11 +71,11 @@ class Kind(IntEnum):
     RAW = 3
 
 
-Token = tuple[Kind, str, str]
+Token = tuple[TokenKind, str, str]
 """A piece of a page: what it is; of tags and raw content the element's name, in lower case; text and raw
 content as written, character references included, and of a start tag its attributes."""
 
-TEXT, START, END, RAW = Kind
+TEXT, START, END, RAW = TokenKind
 
 
 def decoded_page(content: bytes, content_type: str) -> tuple[str, str]:
@@ -167,7 +167,7 @@ def characters(written: str) -> str:
 _PAGES = ("text/html", "application/xhtml+xml")
 
 
-class Page:
+class ExtractedPage:
     """An HTML document or a plain text."""
 
     def __init__(self, content: bytes, content_type: str, *, is_html: bool) -> None:
@@ -193,7 +193,7 @@ class Page:
         return plain_text(self.decoded)
 
 
-def page_of(record: Record) -> Page | None:
+def page_of(record: Record) -> ExtractedPage | None:
     """Return the page in *record*, or None where it is not an HTTP response with HTML or plain text.
 
     What the crawler identified (WARC-Identified-Payload-Type) counts before what the server declared.
@@ -207,7 +207,7 @@ def page_of(record: Record) -> Page | None:
     media_type = identified or declared.partition(";")[0].strip().lower()
     if not is_html and media_type != "text/plain":
         return None
-    return Page(record.content(PAGE_LIMIT), declared, is_html=is_html)
+    return ExtractedPage(record.content(PAGE_LIMIT), declared, is_html=is_html)
 
 
 _BLOCK_NAMES = """
@@ -230,7 +230,7 @@ _NOTHING, _BLANK, _LINE = range(3)
 
 def text_of_page(tokens: Iterable[Token]) -> str:
     """Return the text that *tokens* hold, lines separated by line feeds, without one at the end."""
-    writer = _Writer()
+    writer = _TextWriter()
     for kind, name, written in tokens:
         if kind is TEXT:
             if not written.isspace() or writer.is_raw:
@@ -254,7 +254,7 @@ def plain_text(text: str) -> str:
     return _CONTROLS.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
 
 
-class _Writer:
+class _TextWriter:
     """Pieces of text, and what stands between the last one and the next."""
 
     def __init__(self) -> None:

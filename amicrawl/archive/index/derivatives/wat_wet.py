@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from amicrawl.archive.index.collection.products import FileJob, Seen
-    from amicrawl.archive.index.derivatives.page import Page
+    from amicrawl.archive.index.collection.products import FileJob, SeenRecord
+    from amicrawl.archive.index.derivatives.page import ExtractedPage
     from amicrawl.reading import Record
 
 
@@ -57,7 +57,7 @@ class WatFile:
             self._container.close()
             raise
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: SeenRecord) -> None:
         """Add what a record, and the page in it, say."""
         record, page = seen.record, seen.page
         is_arc = record.version.startswith("ARC")
@@ -87,7 +87,7 @@ class WatFile:
         self._file.close()
 
 
-def wat_of(record: Record, page: Page | None, *, container: Container) -> dict[str, Any]:
+def wat_of(record: Record, page: ExtractedPage | None, *, container: Container) -> dict[str, Any]:
     """Return what WAT says of *record*, which is stored in *container*, and of the *page* in it."""
     envelope = _arc_header(record) if record.version.startswith("ARC") else _header(record)
     envelope["Payload-Metadata"] = payload_metadata(record, page)
@@ -152,7 +152,7 @@ _RESPONSE_LINE = re.compile(r"(\S+)[ \t]+([0-9]{3})(?:[ \t]+(.*))?")
 _REQUEST_LINE = re.compile(r"(\S+)[ \t]+(.*?)(?:[ \t]+(HTTP/[0-9.]+))?")
 
 
-def payload_metadata(record: Record, page: Page | None) -> dict[str, Any]:
+def payload_metadata(record: Record, page: ExtractedPage | None) -> dict[str, Any]:
     """Return the `Payload-Metadata` of *record*, in which `page_of` found *page*."""
     kind, name, about = _described(record, page)
     found: dict[str, Any] = {}
@@ -167,7 +167,7 @@ def payload_metadata(record: Record, page: Page | None) -> dict[str, Any]:
     return found
 
 
-def _described(record: Record, page: Page | None) -> tuple[str, str, Any]:
+def _described(record: Record, page: ExtractedPage | None) -> tuple[str, str, Any]:
     """Return the content type, and name and value of what is said besides."""
     declared = record.fields.get("content-type", "")
     is_arc = record.version.startswith("ARC")
@@ -190,7 +190,7 @@ def _described_fields(record: Record) -> tuple[str, str, Any]:
     return "application/warc-fields", "WARC-Info-Metadata", gathered(_block_fields(record))
 
 
-def _response(record: Record, page: Page | None) -> dict[str, Any]:
+def _response(record: Record, page: ExtractedPage | None) -> dict[str, Any]:
     first = _first_line(record.http_head)
     match = _RESPONSE_LINE.fullmatch(first)
     message: dict[str, str] = {}
@@ -300,7 +300,7 @@ class WetFile:
         self._maker = maker
         self._file: DerivativeFile | None = None
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: SeenRecord) -> None:
         """Add the text of the page in a record, if there is one."""
         record, page = seen.record, seen.page
         file = self._begun(record)

@@ -66,7 +66,7 @@ def field_name(name: str) -> str:
     return _ALIASES.get(name, name)
 
 
-class Row:
+class IndexRow:
     """A line of an index; its fields are read when they are asked for."""
 
     def __init__(self, line: bytes) -> None:
@@ -101,7 +101,7 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else orjson.dumps(value).decode()
 
 
-def _as_cdxj(row: Row, names: Sequence[str]) -> bytes:
+def _as_cdxj(row: IndexRow, names: Sequence[str]) -> bytes:
     if not names:
         return row.line + b"\n"
     fields = row.fields
@@ -110,13 +110,13 @@ def _as_cdxj(row: Row, names: Sequence[str]) -> bytes:
     return (head + json.dumps(chosen) + "\n").encode("utf-8", "replace")
 
 
-def _as_json(row: Row, names: Sequence[str]) -> bytes:
+def _as_json(row: IndexRow, names: Sequence[str]) -> bytes:
     fields = row.fields
     chosen = {name: fields[name] for name in names if name in fields} if names else fields
     return (json.dumps(chosen) + "\n").encode("utf-8", "replace")
 
 
-def _as_text(row: Row, names: Sequence[str]) -> bytes:
+def _as_text(row: IndexRow, names: Sequence[str]) -> bytes:
     if not names:
         return row.line + b"\n"
     fields = row.fields
@@ -129,7 +129,7 @@ def _column(value: str) -> str:
     )
 
 
-FORMATS: Final[dict[str, tuple[str, Callable[[Row, Sequence[str]], bytes]]]] = {
+FORMATS: Final[dict[str, tuple[str, Callable[[IndexRow, Sequence[str]], bytes]]]] = {
     "cdxj": ("text/x-cdxj", _as_cdxj),
     "json": ("application/x-ndjson", _as_json),
     "text": ("text/plain; charset=utf-8", _as_text),
@@ -151,7 +151,7 @@ class Bounds(NamedTuple):
     """Bytes of the answer."""
 
 
-class Pages(NamedTuple):
+class PageCount(NamedTuple):
     """How many pages a range has."""
 
     pages: int
@@ -163,11 +163,11 @@ class TooMuch(UsageError):  # noqa: N818  # it says what was asked for
     """A question that costs more than its bounds allow."""
 
 
-def count_pages(request: CdxRequest, sources: Sequence[IndexSource]) -> Pages:
+def count_pages(request: CdxRequest, sources: Sequence[IndexSource]) -> PageCount:
     """Return the pages of a request; filters are not looked at, so one may turn out to be empty."""
     counts = [source.block_count(*request.range) for source in sources]
     pages = sum(-(-count // request.page_size) for count in counts)
-    return Pages(pages, request.page_size, sum(counts))
+    return PageCount(pages, request.page_size, sum(counts))
 
 
 def answer(
@@ -188,9 +188,11 @@ def answer(
         yield line
 
 
-def _chosen(request: CdxRequest, sources: Sequence[IndexSource], bounds: Bounds | None) -> Iterator[Row]:
+def _chosen(
+    request: CdxRequest, sources: Sequence[IndexSource], bounds: Bounds | None
+) -> Iterator[IndexRow]:
     """Yield the rows that are wanted, in the order of the index."""
-    rows: Iterator[Row] = map(Row, _scanned(_lines(request, sources), bounds))
+    rows: Iterator[IndexRow] = map(IndexRow, _scanned(_lines(request, sources), bounds))
     if request.resolves:
         rows = resolved(rows)
     rows = _in_time(request, rows)
@@ -235,7 +237,7 @@ def _scanned(lines: Iterable[bytes], bounds: Bounds | None) -> Iterator[bytes]:
         yield line
 
 
-def _in_time(request: CdxRequest, rows: Iterator[Row]) -> Iterator[Row]:
+def _in_time(request: CdxRequest, rows: Iterator[IndexRow]) -> Iterator[IndexRow]:
     first, last = request.first, request.last
     if not first and not last:
         return rows
@@ -246,7 +248,7 @@ def _in_time(request: CdxRequest, rows: Iterator[Row]) -> Iterator[Row]:
     )
 
 
-def _filtered(request: CdxRequest, rows: Iterator[Row]) -> Iterator[Row]:
+def _filtered(request: CdxRequest, rows: Iterator[IndexRow]) -> Iterator[IndexRow]:
     # Many at a time: a regular expression is set up for each call.
     while batch := list(islice(rows, _BATCH)):
         for each in request.filters:
@@ -254,7 +256,7 @@ def _filtered(request: CdxRequest, rows: Iterator[Row]) -> Iterator[Row]:
         yield from batch
 
 
-def _collapsed(fields: Sequence[tuple[str, int | None]], rows: Iterator[Row]) -> Iterator[Row]:
+def _collapsed(fields: Sequence[tuple[str, int | None]], rows: Iterator[IndexRow]) -> Iterator[IndexRow]:
     last: list[str] | None = None
     for row in rows:
         token = [row.fields.get(name, "")[:length] for name, length in fields]
@@ -263,7 +265,7 @@ def _collapsed(fields: Sequence[tuple[str, int | None]], rows: Iterator[Row]) ->
             yield row
 
 
-def _ordered(request: CdxRequest, rows: Iterator[Row], bounds: Bounds | None) -> Iterator[Row]:
+def _ordered(request: CdxRequest, rows: Iterator[IndexRow], bounds: Bounds | None) -> Iterator[IndexRow]:
     """Return *rows* in the order that is asked for, as many as are asked for."""
     limit = request.limit
     most = None if limit is None else abs(limit) + request.offset
@@ -285,10 +287,10 @@ def _ordered(request: CdxRequest, rows: Iterator[Row], bounds: Bounds | None) ->
     return found
 
 
-def _nearest(closest: str, rows: Iterator[Row], most: int | None) -> list[Row]:
+def _nearest(closest: str, rows: Iterator[IndexRow], most: int | None) -> list[IndexRow]:
     wanted = _seconds(closest)
 
-    def distance(row: Row) -> float:
+    def distance(row: IndexRow) -> float:
         return abs(_seconds(row.timestamp) - wanted)
 
     # Both keep the order of the index between rows that are equally near.
@@ -313,7 +315,7 @@ def _seconds(timestamp: str) -> float:
 _PLACE = ("length", "offset", "filename")
 
 
-def resolved(rows: Iterator[Row]) -> Iterator[Row]:
+def resolved(rows: Iterator[IndexRow]) -> Iterator[IndexRow]:
     """Yield *rows* with what they repeat."""
     originals: dict[str, dict[str, str]] = {}
     for row in rows:
@@ -330,8 +332,8 @@ def resolved(rows: Iterator[Row]) -> Iterator[Row]:
         yield _written(fields | taken | places)
 
 
-def _written(fields: dict[str, str]) -> Row:
+def _written(fields: dict[str, str]) -> IndexRow:
     """Return a row of *fields*, its line as it would be stored."""
     written = {name: value for name, value in fields.items() if name not in {"urlkey", "timestamp"}}
     line = f"{fields['urlkey']} {fields['timestamp']} {json.dumps(written)}"
-    return Row(line.encode("utf-8", "replace"))
+    return IndexRow(line.encode("utf-8", "replace"))

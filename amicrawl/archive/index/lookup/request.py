@@ -36,7 +36,7 @@ from amicrawl.urls import octets, surt
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from amicrawl.archive.index.lookup.query import Row
+    from amicrawl.archive.index.lookup.query import IndexRow
 
 
 PAGE_SIZE = 10
@@ -255,7 +255,7 @@ class Filter:
     """Empty for the whole line."""
     value: str
 
-    def keeps(self, rows: Sequence[Row]) -> list[bool]:
+    def keeps(self, rows: Sequence[IndexRow]) -> list[bool]:
         """Return for each of *rows* whether it passes."""
         if self.field:
             texts = [row.fields.get(self.field, "") for row in rows]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.archive.index.merging.sides import Ties, ties_in
+from amicrawl.archive.index.merging.sides import JoinKeys, ties_in
 from amicrawl.archive.index.sidecar.findings import with_fields
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.index.merging.sides import Side
 
 
-_NOTHING = Ties("", "", "", "", "")
+_NOTHING = JoinKeys("", "", "", "", "")
 _NO_RECORD, _UNDECIDED = -1, -2
 _STRONG, _WEAK = 1, 2
 _WEAKER = ("record_id", "filename", "offset", "digest")
@@ -72,7 +72,7 @@ class MergeCounts:
 class _Tied:
     """Records by a strong tie: of several, the last that has the line's own key, else the last."""
 
-    def __init__(self, ties: list[Ties]) -> None:
+    def __init__(self, ties: list[JoinKeys]) -> None:
         self._ties = ties
         self._last: dict[str, int] = {}
         self._last_of_key: dict[tuple[str, str], int] = {}
@@ -93,7 +93,7 @@ class _Tied:
         return self._last_of_key.get((tie, when), place)
 
 
-class _Alike:
+class _Candidates:
     """Records of one key and second that the same lines may get."""
 
     __slots__ = ("additions", "is_given", "places")
@@ -111,14 +111,16 @@ class _Rivals:
     Comparing each line with each record would take hours where very many have one key and second.
     """
 
-    def __init__(self, ties: list[Ties], places: list[int]) -> None:
+    def __init__(self, ties: list[JoinKeys], places: list[int]) -> None:
         self._ties = ties
         self._by_named: dict[tuple[str, ...], list[int]] = {}
         for place in places:
             self._by_named.setdefault(_named(ties[place]), []).append(place)
-        self._found: dict[tuple[tuple[str, ...], tuple[str, ...]], dict[tuple[str, ...], _Alike]] = {}
+        self._found: dict[
+            tuple[tuple[str, ...], tuple[str, ...]], dict[tuple[str, ...], _Candidates]
+        ] = {}
 
-    def of(self, line: Ties) -> list[_Alike]:
+    def of(self, line: JoinKeys) -> list[_Candidates]:
         """Return the records that nothing distinguishes from *line*."""
         names = _named(line)
         if "filename" not in names:
@@ -132,12 +134,12 @@ class _Rivals:
                 found.append(alike)
         return found
 
-    def _by(self, named: tuple[str, ...], both: tuple[str, ...]) -> dict[tuple[str, ...], _Alike]:
+    def _by(self, named: tuple[str, ...], both: tuple[str, ...]) -> dict[tuple[str, ...], _Candidates]:
         found = self._found.get((named, both))
         if found is None:
             found = self._found[named, both] = {}
             for place in self._by_named[named]:
-                found.setdefault(_values(self._ties[place], both), _Alike()).places.append(place)
+                found.setdefault(_values(self._ties[place], both), _Candidates()).places.append(place)
         return found
 
 
@@ -155,7 +157,7 @@ class Join:
         """Hold *sides*; *used* says of each what lines got from it already, as `used` does."""
         self._counts = counts
         self._anew = by_key_only
-        self._ties: list[Ties] = []
+        self._ties: list[JoinKeys] = []
         self._additions: list[bytes] = []
         self._by_id = _Tied(self._ties)
         self._by_place = _Tied(self._ties)
@@ -237,7 +239,7 @@ class Join:
         """Of each record, what lines got from it: 1 by a strong tie, 2 by a weak one, 3 by both."""
         return bytes(self._used)
 
-    def _last_by_digest(self, found: Ties) -> int:
+    def _last_by_digest(self, found: JoinKeys) -> int:
         last = -1
         for alike in self._candidates(found):
             places = alike.places
@@ -267,14 +269,14 @@ class Join:
         self._used[place] |= _WEAK
         return self._given(line, place)
 
-    def _additions_of(self, alike: _Alike) -> set[bytes]:
+    def _additions_of(self, alike: _Candidates) -> set[bytes]:
         """Return what the records of *alike* add that no stronger tie has given away."""
         if alike.additions is None:
             alike.places = [place for place in alike.places if not self._used[place] & _STRONG]
             alike.additions = {self._additions[place] for place in alike.places}
         return alike.additions
 
-    def _candidates(self, found: Ties) -> list[_Alike]:
+    def _candidates(self, found: JoinKeys) -> list[_Candidates]:
         """Return the records with the key and second of *found* that nothing distinguishes from it."""
         there = self._by_key[found.when]
         if isinstance(there, int):
@@ -292,16 +294,16 @@ class Join:
         )
 
 
-def _place(ties: Ties) -> str:
+def _place(ties: JoinKeys) -> str:
     # No file name holds a slash any more.
     return f"{ties.filename}/{ties.offset}/{ties.when[-14:]}"
 
 
-def _named(ties: Ties) -> tuple[str, ...]:
+def _named(ties: JoinKeys) -> tuple[str, ...]:
     return tuple(name for name in _WEAKER if getattr(ties, name))
 
 
-def _values(ties: Ties, names: tuple[str, ...]) -> tuple[str, ...]:
+def _values(ties: JoinKeys, names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(getattr(ties, name) for name in names)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from amicrawl.archive.index.merging.join import MergeCounts
     from amicrawl.archive.index.merging.sides import SideTable
-    from amicrawl.archive.lines import Shape
+    from amicrawl.archive.lines import LineShape
     from amicrawl.disk import Disk
 
 
@@ -44,7 +44,7 @@ _DIGITS, _LETTERS = 10, 6
 _ZERO, _A, _DASH = b"0a-"
 
 
-class Sink(Protocol):
+class LineSink(Protocol):
     """What takes whole lines, file by file."""
 
     def write(self, octets: bytes | memoryview) -> object:
@@ -57,7 +57,7 @@ class Sink(Protocol):
 class Undecided:
     """Lines on their way to a sink; from the first undecided one on, all wait on disk."""
 
-    def __init__(self, sink: Sink, *, scratch: Path, disk: Disk) -> None:
+    def __init__(self, sink: LineSink, *, scratch: Path, disk: Disk) -> None:
         self._sink = sink
         self._scratch = scratch
         self._disk = disk
@@ -150,7 +150,7 @@ class Joining:
     def __init__(
         self,
         table: SideTable,
-        sink: Sink,
+        sink: LineSink,
         counts: MergeCounts,
         *,
         by_key_only: bool = False,
@@ -257,7 +257,7 @@ def _with_endings(
     return memoryview(written.data)[: places[-1]], begins[:-1]
 
 
-def _places_in(shape: Shape) -> dict[str, int | None] | None:
+def _places_in(shape: LineShape) -> dict[str, int | None] | None:
     """Return where the lines of *shape* say what they are known by; None where that is not plain."""
     if (
         not shape.fields.keys().isdisjoint(ADDED)

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.archive.index.merging.join import MergeCounts
 from amicrawl.archive.index.merging.joining import Joining
-from amicrawl.archive.index.merging.parts import Parts
+from amicrawl.archive.index.merging.parts import MergeParts
 from amicrawl.archive.index.merging.side_blocks import side_batches
 from amicrawl.archive.index.merging.sides import SideTable
 from amicrawl.archive.lines import octet_blocks
 from amicrawl.archive.steady_memory import collector_at_rest, steady_memory
-from amicrawl.archive.workers import Done, Lost, run_jobs
+from amicrawl.archive.workers import JobDone, Lost, run_jobs
 from amicrawl.disk import Disk, OutputFile, explained, rename_durably
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from amicrawl.archive.index.merging.joining import Sink
+    from amicrawl.archive.index.merging.joining import LineSink
 
 SIDES_IN_MEMORY = 250_000
 """Records of sidecars that are held at a time, at some 800 bytes each."""
@@ -106,7 +106,7 @@ def merge(
     # The largest first, lest one of them is begun when the others are done.
     jobs.sort(key=_size, reverse=True)
     for event in run_jobs(jobs, _work, processes=processes):
-        if isinstance(event, Done):
+        if isinstance(event, JobDone):
             whole.add(event.answer)
         elif isinstance(event, Lost):
             if event.error == OutputError.__name__:
@@ -225,7 +225,7 @@ def line_blocks(indexes: Sequence[Path], merged: Merged) -> Iterator[bytes | Non
 def join_blocks(
     batches: Iterator[pa.RecordBatch],
     blocks: Iterable[bytes | None],
-    sink: Sink,
+    sink: LineSink,
     counts: MergeCounts,
     *,
     by_key_only: bool,
@@ -239,14 +239,14 @@ def join_blocks(
     """
     with collector_at_rest(), steady_memory(), ExitStack() as stack:
         held, more = _held(batches, most_held)
-        joining: Joining | Parts
+        joining: Joining | MergeParts
         if more is None:
             table = SideTable(_let_go(held))
             joining = stack.enter_context(
                 Joining(table, sink, counts, by_key_only=by_key_only, scratch=scratch, disk=disk)
             )
         else:
-            joining = Parts(
+            joining = MergeParts(
                 sink, counts, by_key_only=by_key_only, scratch=scratch, disk=disk, stack=stack
             )
             for batch in chain(_let_go(held), [more], batches):

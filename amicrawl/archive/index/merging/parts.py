@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from amicrawl.archive.index.merging.join import MergeCounts
-    from amicrawl.archive.index.merging.joining import Sink
+    from amicrawl.archive.index.merging.joining import LineSink
     from amicrawl.disk import Disk
 
 Dealt = TypeVar("Dealt")
@@ -52,7 +52,7 @@ _FACTOR, _HALF = np.uint64(0xFF51AFD7ED558CCD), np.uint64(32)
 """A product with the factor has the hash in its highest bits."""
 
 
-class Piece(NamedTuple, Generic[Dealt]):
+class BlockPiece(NamedTuple, Generic[Dealt]):
     """What of a block belongs to one part."""
 
     part: int
@@ -62,18 +62,18 @@ class Piece(NamedTuple, Generic[Dealt]):
     """Which rows of the block they are."""
 
 
-def pieces_of_records(batch: pa.RecordBatch, count: int) -> Iterator[Piece[pa.RecordBatch]]:
+def pieces_of_records(batch: pa.RecordBatch, count: int) -> Iterator[BlockPiece[pa.RecordBatch]]:
     """Deal records of sidecars out to *count* parts."""
     parts = _parts_of(Spans.of(batch["when"]).last(WORD), count)
     order = np.argsort(parts, kind="stable")
     sorted_ = batch.take(numbers_from(order))
     for part, start, end in _borders(parts[order], count):
-        yield Piece(part, sorted_.slice(start, end - start), order[start:end])
+        yield BlockPiece(part, sorted_.slice(start, end - start), order[start:end])
 
 
 def pieces_of_lines(
     octets: bytes, count: int
-) -> tuple[NDArray[np.unsignedinteger[Any]], Iterator[Piece[memoryview]]]:
+) -> tuple[NDArray[np.unsignedinteger[Any]], Iterator[BlockPiece[memoryview]]]:
     """Deal lines, each ended by LF, out to *count* parts; also return the part of each line."""
     view = np.frombuffer(octets, np.uint8)
     ends = np.flatnonzero(view == _LF) + 1
@@ -87,12 +87,12 @@ def pieces_of_lines(
     stops = np.maximum(stops, starts)
     parts = _parts_of(Spans(Octets(octets), np.maximum(starts, stops - WORD), stops), count)
 
-    def pieces() -> Iterator[Piece[memoryview]]:
+    def pieces() -> Iterator[BlockPiece[memoryview]]:
         order = np.argsort(parts, kind="stable")
         sorted_, places = octets_of(taken(_lines(octets, ends), order))
         data = memoryview(sorted_.data)
         for part, start, end in _borders(parts[order], count):
-            yield Piece(part, data[places[start] : places[end]], order[start:end])
+            yield BlockPiece(part, data[places[start] : places[end]], order[start:end])
 
     return parts, pieces()
 
@@ -104,12 +104,12 @@ def in_order(octets: bytes, order: NDArray[np.int64]) -> memoryview:
     return memoryview(data.data)[: len(octets)]
 
 
-class Parts:
+class MergeParts:
     """Both sides of a merge on disk, and its outcome."""
 
     def __init__(
         self,
-        sink: Sink,
+        sink: LineSink,
         counts: MergeCounts,
         *,
         by_key_only: bool,

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
     from amicrawl.archive.arrow_texts import Spans
     from amicrawl.archive.index.merging.sides import Side
-    from amicrawl.archive.lines import Alike, Scalar, Shape
+    from amicrawl.archive.lines import Alike, LineShape, Scalar
 
 _BATCH = 4096
 _BLOCK_BYTES = 2 << 20
@@ -127,7 +127,7 @@ def _rows_of(block: Block, broken: Callable[[int], None]) -> pa.RecordBatch:
     return table.to_batches()[0] if table.num_rows else sides_as_rows([])
 
 
-def _places_in(shape: Shape) -> _Places | None:
+def _places_in(shape: LineShape) -> _Places | None:
     """Return where the lines of *shape* have what counts; None where its lines have to be parsed."""
     fields = shape.fields
     if {"recordid", "warc-record-id"} <= fields.keys():

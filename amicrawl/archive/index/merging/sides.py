@@ -58,7 +58,7 @@ CDXJ = (".cdxj", ".cdxj.gz")
 _SIDECAR_BLOCK = 1 << 20
 
 
-class Ties(NamedTuple):
+class JoinKeys(NamedTuple):
     """What a capture is known by; empty where something is not known."""
 
     when: str
@@ -75,7 +75,7 @@ class Ties(NamedTuple):
 class Side(NamedTuple):
     """One record of a sidecar."""
 
-    ties: Ties
+    ties: JoinKeys
     addition: bytes
     """The fields it adds, as they stand within an object."""
 
@@ -94,7 +94,7 @@ def sides_of(path: Path, *, report: Callable[[str], None]) -> Iterator[Side]:
             report(f"{path.name}, byte {record.offset}: a record has no date")
             continue
         tie = sidecar_tie(record)
-        ties = Ties(
+        ties = JoinKeys(
             f"{key_of(surt(url_of(record)))} {timestamp}",
             bare_id(tie.record_id),
             intern(tie.filename),
@@ -104,12 +104,12 @@ def sides_of(path: Path, *, report: Callable[[str], None]) -> Iterator[Side]:
         yield Side(ties, written(added_fields(sidecar_fields(record))))
 
 
-def ties_of(key: bytes, timestamp: bytes, fields: dict[str, Any]) -> Ties:
+def ties_of(key: bytes, timestamp: bytes, fields: dict[str, Any]) -> JoinKeys:
     """Return what the capture of a line is known by; UnicodeDecodeError where the key is not UTF-8."""
     get = fields.get
     record_id = get("recordid") or get("warc-record-id")
     filename, offset, digest = get("filename"), get("offset"), get("digest")
-    return Ties(
+    return JoinKeys(
         (b"%s %s" % (key, timestamp[:14])).decode(),
         bare_id(record_id) if isinstance(record_id, str) else "",
         base_name(filename) if isinstance(filename, str) else "",
@@ -118,7 +118,7 @@ def ties_of(key: bytes, timestamp: bytes, fields: dict[str, Any]) -> Ties:
     )
 
 
-def ties_in(line: bytes) -> Ties | None:
+def ties_in(line: bytes) -> JoinKeys | None:
     """Return what the capture of *line* is known by; None where it is not CDXJ."""
     try:
         key, timestamp, text = line.split(b" ", 2)
@@ -202,7 +202,7 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("ending", pa.string()),
 ]
 SIDES = pa.schema(_FIELDS)
-"""The fields of `Ties`, and what is inserted before the brace that ends a line; may be empty."""
+"""The fields of `JoinKeys`, and what is inserted before the brace that ends a line; may be empty."""
 _BEFORE = ", "
 SECOND = 14
 """Bytes of the timestamp with which every `when` ends."""
@@ -222,7 +222,7 @@ def rows_as_sides(rows: pa.Table) -> Iterator[Side]:
     """Yield the records of *rows*, as `sides_as_rows` made them."""
     for batch in rows.to_batches(max_chunksize=4096):
         for *ties, ending in zip(*[column.to_pylist() for column in batch.columns], strict=True):
-            yield Side(Ties(*ties), ending[len(_BEFORE) :].encode())
+            yield Side(JoinKeys(*ties), ending[len(_BEFORE) :].encode())
 
 
 def ending_of(addition: str) -> str:

@@ -68,7 +68,7 @@ _END = 2**62
 """The number of the block that stands for the end of a file, behind all others."""
 
 
-class _Row(NamedTuple):
+class _PieceRow(NamedTuple):
     """A piece: what of a block of an input belongs to a part."""
 
     part: int
@@ -235,8 +235,8 @@ def dealt(merge: Merge, number: int) -> Iterator[pa.RecordBatch]:
 def joined(merge: Merge, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join the pieces of one part, of which records come first; yield lines and what was counted."""
     rows = _rows_of(batches)
-    first_line: list[_Row] = []
-    pieces: list[_Row] = []
+    first_line: list[_PieceRow] = []
+    pieces: list[_PieceRow] = []
     merged = Merged()
     reports: list[pa.RecordBatch] = []
 
@@ -315,6 +315,8 @@ def _rows(rows: Iterable[tuple[int, int, int, bytes, bytes | None]]) -> pa.Recor
     return pa.RecordBatch.from_arrays(arrays, schema=PIECES)
 
 
-def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[_Row]:
+def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[_PieceRow]:
     for batch in batches:
-        yield from map(_Row._make, zip(*[column.to_pylist() for column in batch.columns], strict=True))
+        yield from map(
+            _PieceRow._make, zip(*[column.to_pylist() for column in batch.columns], strict=True)
+        )

@@ -29,7 +29,7 @@ from amicrawl.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
-    from amicrawl.archive.index.sidecar.findings import Identity
+    from amicrawl.archive.index.sidecar.findings import TypeIdentity
     from amicrawl.reading import Record
 
 
@@ -133,7 +133,7 @@ class TypeDetector(Protocol):
     """The key of its answer in the record."""
     version: str
 
-    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+    def identify(self, content: bytes, *, is_whole: bool) -> TypeIdentity:
         """Return what *content* is taken for; *is_whole*: whether its end is the payload's."""
         ...
 

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from amicrawl.archive.index.collection.products import FileJob, Seen
+    from amicrawl.archive.index.collection.products import FileJob, SeenRecord
     from amicrawl.archive.index.derivatives.file import Maker, Publisher
     from amicrawl.archive.index.sidecar.detectors import Detectors
     from amicrawl.archive.index.sidecar.findings import Findings
@@ -183,21 +183,21 @@ class Sidecar:
         )
         self.seal, self.close = self._file.seal, self._file.close
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: SeenRecord) -> None:
         """Add what is found in a record."""
         if seen.findings is not None:
             self._file.add(seen.record, seen.findings)
             _report_failures(seen.findings)
 
 
-class Merged:
+class MergedIndex:
     """The index with what the detectors find in its lines, as a product of a file."""
 
     def __init__(self, path: Path, _: FileJob, maker: Maker) -> None:
         file = LineFile(path, disk=maker.disk)
         self._add, self.seal, self.close = file.add, file.seal, file.close
 
-    def add(self, seen: Seen) -> None:
+    def add(self, seen: SeenRecord) -> None:
         """Add the line of a record, with what is found of it."""
         if (line := seen.line) is None:
             return

@@ -76,7 +76,7 @@ class Languages(NamedTuple):
     """Up to three, the one that covers most first."""
 
 
-class Identity(NamedTuple):
+class TypeIdentity(NamedTuple):
     """What one detector of types takes a payload for."""
 
     media_type: str = ""

@@ -10,7 +10,7 @@ import re
 from importlib import import_module
 from typing import Any
 
-from amicrawl.archive.index.sidecar.findings import Identity
+from amicrawl.archive.index.sidecar.findings import TypeIdentity
 
 LOOKED_AT = 64 << 10
 """Bytes from the beginning that are looked at."""
@@ -126,13 +126,13 @@ class Libmagic:
         self._magic: Any = magic.Magic(mime=True)
         self.version = f"libmagic {magic.version()}"
 
-    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+    def identify(self, content: bytes, *, is_whole: bool) -> TypeIdentity:
         """Return the media type of *content*."""
         del is_whole  # the beginning is enough
         begin = content[:_TEXT_LOOKED_AT]
         if _DOCTYPE.match(begin) and not begin.translate(None, _OF_TEXTS):
-            return Identity("text/html")
-        return Identity(self.asked(content))
+            return TypeIdentity("text/html")
+        return TypeIdentity(self.asked(content))
 
     def asked(self, content: bytes) -> str:
         """Return what the library itself says of *content*."""
@@ -148,23 +148,23 @@ class Signatures:
     name = "amicrawl"
     version = "signatures 2"
 
-    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+    def identify(self, content: bytes, *, is_whole: bool) -> TypeIdentity:
         """Return the media type of *content*."""
         del is_whole  # the beginning is enough
         for offset, signature, media_type in _SIGNATURES:
             if content.startswith(signature, offset):
-                return Identity(media_type)
+                return TypeIdentity(media_type)
         head = content[:_HEAD]
         if head.startswith(_WIDE_MARKS):
             head = head[2:].replace(b"\x00", b"")
         head = head.removeprefix(b"\xef\xbb\xbf")
         if _XML.match(head):
             lower = head.lower()
-            return Identity(next((kind for tag, kind in _XML_DIALECTS if tag in lower), "text/xml"))
+            return TypeIdentity(next((kind for tag, kind in _XML_DIALECTS if tag in lower), "text/xml"))
         if _HTML.match(head):
-            return Identity("text/html")
+            return TypeIdentity("text/html")
         if begins_as("image/svg+xml", content):
-            return Identity("image/svg+xml")
+            return TypeIdentity("image/svg+xml")
         if _BINARY.search(head):
-            return Identity("application/octet-stream")
-        return Identity("application/json" if _JSON.match(head) else "text/plain")
+            return TypeIdentity("application/octet-stream")
+        return TypeIdentity("application/json" if _JSON.match(head) else "text/plain")

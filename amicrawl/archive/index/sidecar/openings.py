@@ -21,7 +21,7 @@ _GAP = re.compile(r"\.(?:\{(\d+)(?:(,)(\d*))?\}|(\*)|(?![?+]))\??")
 _ESCAPED = {"n": b"\n", "r": b"\r", "t": b"\t", "f": b"\f", "v": b"\v"}
 
 
-class Opening(NamedTuple):
+class SignatureOpening(NamedTuple):
     """What has to be there for a signature to match."""
 
     least: int
@@ -31,7 +31,7 @@ class Opening(NamedTuple):
     literals: tuple[bytes, ...]
 
 
-def opening_of(expression: str) -> Opening | None:
+def opening_of(expression: str) -> SignatureOpening | None:
     """Return the opening of *expression*, or None where none can be made out."""
     rest = expression.removeprefix("(?s)")
     is_anchored = rest.startswith(r"\A")
@@ -49,7 +49,7 @@ def opening_of(expression: str) -> Opening | None:
         # What stands anywhere may be looked for by any of its parts: here by the next one.
         further, position = _literals(rest, gap.end())
         literals = further if not _is_short(further) else literals
-    return Opening(least, most, literals) if literals else None
+    return SignatureOpening(least, most, literals) if literals else None
 
 
 def _gap(match: re.Match[str]) -> tuple[int, int | None]:

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from lxml import etree
 
-from amicrawl.archive.index.sidecar.findings import Identity
-from amicrawl.archive.index.sidecar.openings import Opening, opening_of
+from amicrawl.archive.index.sidecar.findings import TypeIdentity
+from amicrawl.archive.index.sidecar.openings import SignatureOpening, opening_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -88,7 +88,7 @@ class _Signature:
     format: _Format
     patterns: Sequence[_Pattern]
     place: int
-    opening: Opening | None = None
+    opening: SignatureOpening | None = None
     in_end: bool = False
 
 
@@ -118,13 +118,13 @@ class FidoSignatures:
         self._paths = list(paths) if paths is not None else installed_signatures()
         self.version = " ".join(path.stem for path in self._paths)
 
-    def identify(self, content: bytes, *, is_whole: bool) -> Identity:
+    def identify(self, content: bytes, *, is_whole: bool) -> TypeIdentity:
         """Return media type and identifier of *content*; the end of one that is cut is not its end."""
         begin = content[:WINDOW]
         end = content[-WINDOW:] if is_whole else b""
         for each in self._matched(begin, end):
-            return Identity(each.media_type, each.puid)
-        return Identity()
+            return TypeIdentity(each.media_type, each.puid)
+        return TypeIdentity()
 
     def _matched(self, begin: bytes, end: bytes) -> list[_Format]:
         matched: list[_Format] = []
@@ -272,7 +272,7 @@ def _place(signature: _Signature) -> int:
     return signature.place
 
 
-def _rank(known: tuple[Opening, str]) -> tuple[bool, bool, int]:
+def _rank(known: tuple[SignatureOpening, str]) -> tuple[bool, bool, int]:
     """Return what orders openings: those at one place first, then those in the shortest stretch."""
     opening, position = known
     if position != "BOF" or opening.most is None:

@@ -28,7 +28,7 @@ from typing import IO, TYPE_CHECKING, NamedTuple, cast
 from amicrawl import __version__
 from amicrawl.archive.index.wacz.pages import PageList
 from amicrawl.archive.index.zipnum.cluster import json_idx_head
-from amicrawl.archive.index.zipnum.writer import Written, blocks_of, json_members
+from amicrawl.archive.index.zipnum.writer import WrittenCluster, blocks_of, json_members
 from amicrawl.archive.lines import IndexOptions, cdxj_lines, external_sort
 from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import InputError, UsageError
@@ -236,7 +236,7 @@ def _write_index(
     # can take the next entry.
     first = next(blocks, None)
     idx.write(json_idx_head(_INDEX))
-    written = Written()
+    written = WrittenCluster()
     members = json_members(chain([first] if first else [], blocks), idx.write, written)
     entry = package.add(f"indexes/{_INDEX}", members, packed=False)
     packed.lines = written.lines

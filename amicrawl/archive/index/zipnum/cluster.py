@@ -56,7 +56,7 @@ _GZIP = 31
 _LEVEL = 6
 
 
-class Block(NamedTuple):
+class BlockLocation(NamedTuple):
     """Where a block lies."""
 
     key: bytes
@@ -81,7 +81,7 @@ def key_of(line: bytes) -> bytes:
     return urlkey + b" " + timestamp
 
 
-def idx_line(block: Block) -> bytes:
+def idx_line(block: BlockLocation) -> bytes:
     """Return the line of `cluster.idx` for *block*."""
     rest = f"\t{block.shard}\t{block.offset}\t{block.length}"
     if block.number is not None:
@@ -89,7 +89,7 @@ def idx_line(block: Block) -> bytes:
     return block.key + rest.encode() + b"\n"
 
 
-def parse_idx_line(line: bytes) -> Block:
+def parse_idx_line(line: bytes) -> BlockLocation:
     """Read a line of `cluster.idx`."""
     key, *rest = line.rstrip(b"\r\n").split(b"\t")
     if len(rest) not in {3, 4}:
@@ -98,7 +98,9 @@ def parse_idx_line(line: bytes) -> Block:
     if not all(number.isdigit() and len(number) <= 18 for number in numbers):
         raise ValueError("offset, length and number have to be digits")
     offset, length, *number = map(int, numbers)
-    return _checked(Block(key, shard.decode("utf-8"), offset, length, number[0] if number else None))
+    return _checked(
+        BlockLocation(key, shard.decode("utf-8"), offset, length, number[0] if number else None)
+    )
 
 
 def json_idx_head(filename: str) -> bytes:
@@ -106,7 +108,7 @@ def json_idx_head(filename: str) -> bytes:
     return META + json.dumps({"format": JSON_FORMAT, "filename": filename}).encode() + b"\n"
 
 
-def json_idx_line(block: Block) -> bytes:
+def json_idx_line(block: BlockLocation) -> bytes:
     """Return the line for *block* in such an index."""
     return (
         block.key + b" " + json.dumps({"offset": block.offset, "length": block.length}).encode() + b"\n"
@@ -124,7 +126,7 @@ def parse_json_idx_head(line: bytes) -> str:
     return filename
 
 
-def parse_json_idx_line(line: bytes) -> Block:
+def parse_json_idx_line(line: bytes) -> BlockLocation:
     """Read a line, not the first, of an index of the format `cdxj-gzip-1.0`."""
     urlkey, timestamp, place = line.split(b" ", 2)
     found = orjson.loads(place)
@@ -133,10 +135,10 @@ def parse_json_idx_line(line: bytes) -> Block:
     )
     if not (isinstance(offset, int) and isinstance(length, int) and offset >= 0 and length >= 0):
         raise ValueError("not a JSON object with offset and length")
-    return _checked(Block(urlkey + b" " + timestamp, "", offset, length))
+    return _checked(BlockLocation(urlkey + b" " + timestamp, "", offset, length))
 
 
-def _checked(block: Block) -> Block:
+def _checked(block: BlockLocation) -> BlockLocation:
     if block.length > LONGEST_BLOCK:
         raise ValueError(f"a block of {block.length} bytes, more than {LONGEST_BLOCK}")
     return block
@@ -184,7 +186,7 @@ class Cluster:
         """Open the index of blocks *idx*; InputError or DamagedFileError where it cannot be followed."""
         self.path = idx
         self._idx = SortedLines(idx)
-        self._parse: Callable[[bytes], Block] = parse_idx_line
+        self._parse: Callable[[bytes], BlockLocation] = parse_idx_line
         self._start = 0
         self._shards: dict[str, Path] | None
         head = self._idx.line_at(0)
@@ -257,7 +259,7 @@ class Cluster:
                 last = bisect_left(lines, end) if lines[-1] >= end else len(lines)
                 yield from lines[first:last]
 
-    def _read(self, run: list[Block]) -> Iterator[list[bytes]]:
+    def _read(self, run: list[BlockLocation]) -> Iterator[list[bytes]]:
         path = self._shard(run[0].shard)
         begin = run[0].offset
         packed = _bytes_of(path, begin, sum(block.length for block in run))
@@ -265,10 +267,10 @@ class Cluster:
             member = packed[block.offset - begin : block.offset - begin + block.length]
             yield _or_damaged(path, block.offset, partial(unpack, member))
 
-    def _block(self, offset: int, line: bytes) -> Block:
+    def _block(self, offset: int, line: bytes) -> BlockLocation:
         return _or_damaged(self.path, offset, lambda: self._parse(line))
 
-    def _parse_or_damaged(self, line: bytes) -> Block:
+    def _parse_or_damaged(self, line: bytes) -> BlockLocation:
         return _or_damaged(self.path, 0, lambda: self._parse(line))
 
     def _shard(self, name: str) -> Path:
@@ -312,9 +314,9 @@ class Cluster:
         return path
 
 
-def _runs(blocks: Iterable[Block]) -> Iterator[list[Block]]:
+def _runs(blocks: Iterable[BlockLocation]) -> Iterator[list[BlockLocation]]:
     """Yield blocks that lie side by side, as many as are read at once."""
-    run: list[Block] = []
+    run: list[BlockLocation] = []
     size = 0
     for block in blocks:
         if run and (

@@ -19,7 +19,7 @@ from isal import igzip
 
 from amicrawl.archive.index.zipnum.cluster import BLOCK_LINES, IDX_NAME, SHARD_LINES, SHARD_NAME
 from amicrawl.archive.index.zipnum.writer import (
-    Written,
+    WrittenCluster,
     blocks_of,
     blocks_of_shard,
     checked_lines,
@@ -82,7 +82,7 @@ def write_zipnum_on_spark(
     title: str = "",
     replace: bool = False,
     partitions: int = 0,
-) -> Written:
+) -> WrittenCluster:
     """Write the lines of *indexes*, CDXJ or CDX in any order, as a cluster to *out*.
 
     *partitions* is the number of ranges that are sorted; Spark's choice where it is 0. Errors as
@@ -97,7 +97,7 @@ def write_zipnum_on_spark(
             )
         attempts.remove()
     try:
-        written = Written()
+        written = WrittenCluster()
         lines = lines_of_files(spark, indexes, ending=b"\r")
 
         def write(batches: Iterable[pa.RecordBatch], part: str) -> dict[str, Any]:
@@ -123,7 +123,7 @@ def write_zipnum_on_spark(
 def _ranges(
     reports: Iterable[dict[str, Any]],
     attempts: Location,
-    written: Written,
+    written: WrittenCluster,
     on_rejected: Callable[[bytes, str], None],
 ) -> list[Slice]:
     """Return where the lines of each range are, and add to *written* what was left out of them."""
@@ -140,7 +140,7 @@ def _ranges(
     return ranges
 
 
-def _written_shards(spark: SparkSession, shards: Sequence[Shard], written: Written) -> bytes:
+def _written_shards(spark: SparkSession, shards: Sequence[Shard], written: WrittenCluster) -> bytes:
     """Write *shards*, a task each; return the index of their blocks, and count them in *written*."""
     idx = [b""] * len(shards)
     for event in done_on_spark(spark, shards, write_one_shard):
@@ -156,7 +156,7 @@ def _written_shards(spark: SparkSession, shards: Sequence[Shard], written: Writt
 
 def write_range(batches: Iterable[pa.RecordBatch], file: Location) -> dict[str, Any]:
     """Write the sorted lines in *batches* that belong into a cluster to *file*; return the report."""
-    written = Written()
+    written = WrittenCluster()
     damage: list[Damage] = []
     examples: list[tuple[str, str]] = []
 
@@ -210,9 +210,9 @@ def shards_of(ranges: Sequence[Slice], out: Location, *, block_lines: int, block
     return shards
 
 
-def write_one_shard(shard: Shard) -> tuple[bytes, Written]:
+def write_one_shard(shard: Shard) -> tuple[bytes, WrittenCluster]:
     """Write *shard* and return its lines of `cluster.idx`, and what it holds."""
-    written = Written()
+    written = WrittenCluster()
     with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
         path = Path(scratch) / SHARD_NAME.format(shard.number)
         blocks = enumerate(

@@ -20,7 +20,7 @@ from amicrawl.archive.index.zipnum.cluster import (
     METADATA_NAME,
     SHARD_LINES,
     SHARD_NAME,
-    Block,
+    BlockLocation,
     idx_line,
     json_idx_head,
     json_idx_line,
@@ -41,7 +41,7 @@ _LEGENDS = (b" CDX ", b"CDX ", b"!meta ")
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenCluster:
     """What went into a cluster, and what did not."""
 
     lines: int = 0
@@ -63,7 +63,7 @@ def write_zipnum(
     shard_lines: int = SHARD_LINES,
     title: str = "",
     replace: bool = False,
-) -> Written:
+) -> WrittenCluster:
     """Write *lines*, CDXJ or CDX in byte order, as a cluster into *directory*, which is made if needed.
 
     A line with or without LF. Legends are left out, and so is a line that equals the one before. What is
@@ -74,7 +74,7 @@ def write_zipnum(
     with explained(directory, "made"):
         directory.mkdir(parents=True, exist_ok=True)
     _make_room(directory / IDX_NAME, disk=disk, replace=replace)
-    written = Written()
+    written = WrittenCluster()
     checked = checked_lines(lines, written, on_rejected)
     blocks = enumerate(blocks_of(checked, block_lines), 1)
     with closing(OutputFile.replacing(directory / IDX_NAME, disk=disk)) as idx:
@@ -100,7 +100,7 @@ def blocks_of_shard(block_lines: int, shard_lines: int) -> int:
 
 
 def write_shard(
-    blocks: Iterable[tuple[int, tuple[bytes, list[bytes]]]], shard: OutputFile, written: Written
+    blocks: Iterable[tuple[int, tuple[bytes, list[bytes]]]], shard: OutputFile, written: WrittenCluster
 ) -> Iterator[bytes]:
     """Write numbered *blocks* to *shard*, and yield the line of each for `cluster.idx`."""
     written.shards += 1
@@ -108,7 +108,7 @@ def write_shard(
         member = pack(b"".join(block))
         written.blocks += 1
         written.lines += len(block)
-        yield idx_line(Block(key, shard.path.name, shard.tell(), len(member), number))
+        yield idx_line(BlockLocation(key, shard.path.name, shard.tell(), len(member), number))
         shard.write(member)
 
 
@@ -124,7 +124,7 @@ def descriptions(shards: int, title: str) -> dict[str, bytes]:
 
 def write_blocks(
     lines: Iterable[bytes], path: Path, *, disk: Disk, block_lines: int = BLOCK_LINES
-) -> Written:
+) -> WrittenCluster:
     """Write *lines*, CDXJ in byte order, to *path* as blocks, and where they are to `idx_path_of` it.
 
     That is the format `cdxj-gzip-1.0`, which WACZ packages have too. The index gets its name last.
@@ -133,7 +133,7 @@ def write_blocks(
     if block_lines < 1:
         raise UsageError("A block has at least one line.")
     _make_room(idx_path_of(path), disk=disk, replace=True)
-    written = Written()
+    written = WrittenCluster()
     with ExitStack() as opened:
         idx = OutputFile.replacing(idx_path_of(path), disk=disk)
         opened.callback(idx.close)
@@ -151,13 +151,13 @@ def write_blocks(
 def json_members(
     blocks: Iterable[tuple[bytes, list[bytes]]],
     add_idx_line: Callable[[bytes], object],
-    written: Written,
+    written: WrittenCluster,
 ) -> Iterator[bytes]:
     """Yield each of *blocks* as a gzip member, after its line of the index went to *add_idx_line*."""
     offset = 0
     for key, block in blocks:
         member = pack(b"".join(block))
-        add_idx_line(json_idx_line(Block(key, "", offset, len(member))))
+        add_idx_line(json_idx_line(BlockLocation(key, "", offset, len(member))))
         offset += len(member)
         written.blocks += 1
         written.lines += len(block)
@@ -182,7 +182,7 @@ def _make_room(idx: Path, *, disk: Disk, replace: bool) -> None:
 
 
 def checked_lines(
-    lines: Iterable[bytes], written: Written, on_rejected: Callable[[bytes, str], None]
+    lines: Iterable[bytes], written: WrittenCluster, on_rejected: Callable[[bytes, str], None]
 ) -> Iterator[bytes]:
     """Yield the lines that belong into a cluster, LF at their ends; InputError if not in order."""
     last = b""

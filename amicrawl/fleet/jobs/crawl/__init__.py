@@ -4,5 +4,5 @@
 * `specification`: its record as settings and as arguments of the spider.
 * `leased`: a disk that is only written to while the lease is good, and the fence in the directory.
 * `joblink`: the extension that feeds the link (`amicrawl.fleet.jobs.link`) and follows its answers.
-* `orders`: live settings, applied to the `Run`; `reporting`: figures, facts and log entries.
+* `live_job_settings`: live settings, applied to the `Run`; `reporting`: figures, facts and log entries.
 """

@@ -21,11 +21,11 @@ from amicrawl.crawl import ABORTED, Run, on_a_thread, run_of
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.fleet.jobs import redis_values
 from amicrawl.fleet.jobs.crawl.leased import Fence, LeasedDisk, LeaseLost
+from amicrawl.fleet.jobs.crawl.live_job_settings import LiveJobSettings
 from amicrawl.fleet.jobs.crawl.opening import end_by_hand
-from amicrawl.fleet.jobs.crawl.orders import Orders
-from amicrawl.fleet.jobs.crawl.reporting import Facts, Figures, JobLog, figures_in
+from amicrawl.fleet.jobs.crawl.reporting import Figures, JobFacts, JobLog, figures_in
 from amicrawl.fleet.jobs.data_directory import write_copy
-from amicrawl.fleet.jobs.link import Fed, Link
+from amicrawl.fleet.jobs.link import CrawlLink, Fed
 from amicrawl.fleet.jobs.live_settings import FIELDS, live_settings
 from amicrawl.record import TABLE_NAME
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from amicrawl.disk import Disk
-    from amicrawl.fleet.jobs.crawl.opening import Job
-    from amicrawl.fleet.jobs.live_settings import Answer
+    from amicrawl.fleet.jobs.crawl.opening import HeldJob
+    from amicrawl.fleet.jobs.live_settings import FlushReply
     from amicrawl.record import CaptureItem
 
 logger = logging.getLogger(__name__)
@@ -60,17 +60,17 @@ _DONE = frozenset({ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.LIMIT, ExitCode.U
 class JobLink:
     """Connects one crawl to its job."""
 
-    def __init__(self, crawler: Crawler, run: Run, job: Job) -> None:
+    def __init__(self, crawler: Crawler, run: Run, job: HeldJob) -> None:
         """Take the directory for the job and keep its lease; raises LeaseLost or OutputError."""
         self._crawler = crawler
         self._run = run
         self._job = job
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._link = Link(
+        self._link = CrawlLink(
             job.store, job.copy, ttl=job.ttl, on_answer=self._on_answer, renewed=job.renewed
         )
-        self._orders = Orders(run)
-        self._facts = Facts(run, self._orders, self._link, job.claim)
+        self._orders = LiveJobSettings(run)
+        self._facts = JobFacts(run, self._orders, self._link, job.claim)
         self._log = JobLog(run, self._link.inbox, self._orders, self._facts)
         self._found: Figures | None = None
         """What the directory held before; None while that is being counted."""
@@ -204,14 +204,14 @@ class JobLink:
             figures["aborted"] = "true"
         return Fed(figures, self._facts.current(total, own=self._new, is_last=is_last))
 
-    def _on_answer(self, answer: Answer) -> None:
+    def _on_answer(self, answer: FlushReply) -> None:
         """Take *answer* over to the event loop; on the thread of the link."""
         if self._loop is not None and not self._loop.is_closed():
             # Closed in between, there is nothing left to steer.
             with suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self._follow, answer, self._job.copy.encoded())
 
-    def _follow(self, answer: Answer, copy: bytes) -> None:
+    def _follow(self, answer: FlushReply, copy: bytes) -> None:
         """Do what *answer* says; on the event loop."""
         if answer.what == "RESTORED":
             self._facts.begin_anew()
@@ -227,7 +227,7 @@ class JobLink:
         if answer.abort or answer.failed:
             self._abort(marked=answer.abort)
 
-    def _tell_of_faults(self, answer: Answer) -> None:
+    def _tell_of_faults(self, answer: FlushReply) -> None:
         """Say what in Redis cannot be followed, each thing once as long as it lasts."""
         faults = dict.fromkeys((*self._orders.faults, *answer.faults))
         new = [fault for fault in faults if fault not in self._faults]

@@ -43,7 +43,7 @@ _PATIENCE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class HeldJob:
     """A job that this process may crawl."""
 
     store: JobStore
@@ -67,7 +67,7 @@ def open_job(
     *,
     directory: Path,
     environment: Mapping[str, str] = os.environ,
-) -> Job:
+) -> HeldJob:
     """Return the job *ident*, which this process may crawl into *directory*.
 
     In *environment*, a pipeline says what it has claimed.
@@ -88,7 +88,7 @@ def open_job(
     return job
 
 
-def end_by_hand(job: Job, run: Run, *, is_done: bool) -> None:
+def end_by_hand(job: HeldJob, run: Run, *, is_done: bool) -> None:
     """End *job*, claimed by hand, in Redis: done, or given back. Blocks; what fails is logged."""
     claims, copy = Claims(job.store), job.copy
     try:
@@ -115,7 +115,7 @@ def redis_of(settings: BaseSettings, environment: Mapping[str, str]) -> dict[str
     return {name: environment[name] for name in _REDIS if environment.get(name)} | given
 
 
-def _held(store: JobStore, unit: str, token: str, ttl: timedelta) -> Job:
+def _held(store: JobStore, unit: str, token: str, ttl: timedelta) -> HeldJob:
     """Return the job that a pipeline has claimed with *token*."""
     if not token.isascii() or not token.isdigit():
         raise UsageError(
@@ -126,10 +126,12 @@ def _held(store: JobStore, unit: str, token: str, ttl: timedelta) -> Job:
     if found not in {Renewal.RENEWED, Renewal.REGAINED}:
         raise LeaseLost(f"The job {unit} is not ours any more ({found.value}): nothing is crawled.")
     copy = fetched_copy(store, unit, token=int(token))
-    return Job(store, copy, Claim.read(unit, copy.claim | {"token": token}), ttl, renewed, by_hand=False)
+    return HeldJob(
+        store, copy, Claim.read(unit, copy.claim | {"token": token}), ttl, renewed, by_hand=False
+    )
 
 
-def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> Job:
+def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> HeldJob:
     """Claim the job *unit*, which waits or was left behind, for this process."""
     copy = fetched_copy(store, unit, token=0)
     claims, owner = Claims(store), f"by hand on {socket.gethostname()}, process {os.getpid()}"
@@ -137,7 +139,7 @@ def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> Job
     if remembered is not None and remembered.unit == unit:
         return _remembered(store, remembered, ttl)
     if not copy.record:
-        return Job(store, copy, Claim(unit, 0), ttl, 0.0, by_hand=True)
+        return HeldJob(store, copy, Claim(unit, 0), ttl, 0.0, by_hand=True)
     if copy.record["url"].lower().startswith("ftp:"):
         raise UsageError(f"The job {unit} is for FTP, which only ArchiveBot's pipelines fetch.")
     record = JobRecord.parse(copy.record, ident=unit)
@@ -160,10 +162,10 @@ def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> Job
         pipe.execute(raise_on_error=False)
     claims.settle(unit, claim.token, started_at=f"{time.time():.6f}", **where)
     copy = fetched_copy(store, unit, token=claim.token)
-    return Job(store, copy, Claim.read(unit, copy.claim), ttl, renewed, by_hand=True)
+    return HeldJob(store, copy, Claim.read(unit, copy.claim), ttl, renewed, by_hand=True)
 
 
-def _remembered(store: JobStore, copy: JobCopy, ttl: timedelta) -> Job:
+def _remembered(store: JobStore, copy: JobCopy, ttl: timedelta) -> HeldJob:
     """Write down a job again that Redis has forgotten, and claim it."""
     renewed = steady_clock()
     copy.token += 1
@@ -172,7 +174,7 @@ def _remembered(store: JobStore, copy: JobCopy, ttl: timedelta) -> Job:
         raise LeaseLost(f"The job {copy.unit} is another owner's now: nothing is crawled.")
     logger.info("Redis had forgotten the job %s; it is written down again", copy.unit)
     claim = replace(Claim.read(copy.unit, copy.claim), token=copy.token)
-    return Job(store, copy, claim, ttl, renewed, by_hand=True)
+    return HeldJob(store, copy, claim, ttl, renewed, by_hand=True)
 
 
 def _queues(store: JobStore) -> list[str]:
@@ -185,12 +187,12 @@ def _how(claim: Claim, directory: Path) -> str:
     return "restarted" if claim.attempt > 1 else ""
 
 
-def _patiently(work: Any) -> Job:
+def _patiently(work: Any) -> HeldJob:
     """Do *work*, again and again while Redis does not answer, for a while."""
     until = time.monotonic() + _PATIENCE
     while True:
         try:
-            job: Job = work()
+            job: HeldJob = work()
         except RedisUnavailable:
             if time.monotonic() > until:
                 raise

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.fleet.jobs.seedqueue import Taken
+    from amicrawl.fleet.jobs.seedqueue import TakenSeed
     from amicrawl.record import CaptureItem
     from amicrawl.urls import UrlKey
 
@@ -183,7 +183,7 @@ class QueueFeed:
         taken = await on_a_thread(lambda: queue.take(max(room, 0)))
         return await self._offer(run, taken)
 
-    async def _offer(self, run: Run, taken: Iterable[Taken]) -> bool:
+    async def _offer(self, run: Run, taken: Iterable[TakenSeed]) -> bool:
         """Offer seeds to the frontier, and hold them by their keys; tell whether there were any."""
         came = False
         for number, seed in taken:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from amicrawl.crawl import Resumed, Run
-    from amicrawl.fleet.jobs.crawl.opening import Job
-    from amicrawl.fleet.jobs.crawl.orders import Orders
+    from amicrawl.fleet.jobs.crawl.live_job_settings import LiveJobSettings
+    from amicrawl.fleet.jobs.crawl.opening import HeldJob
     from amicrawl.fleet.jobs.lease import Claim
-    from amicrawl.fleet.jobs.link import Link
+    from amicrawl.fleet.jobs.link import CrawlLink
     from amicrawl.fleet.jobs.logs import Inbox
     from amicrawl.record import CaptureItem
 
@@ -132,14 +132,14 @@ _RATE_OVER = 10.0
 _LONGEST = 2048
 
 
-class Facts:
+class JobFacts:
     """What is reported of one crawl; read once a second, on the event loop."""
 
     def __init__(
         self,
         run: Run,
-        orders: Orders,
-        link: Link,
+        orders: LiveJobSettings,
+        link: CrawlLink,
         claim: Claim,
         *,
         wall: Callable[[], float] = time.time,
@@ -299,7 +299,7 @@ def _shown(text: str) -> str:
 class JobLog:
     """Turns what happens in one crawl into log entries."""
 
-    def __init__(self, run: Run, inbox: Inbox, orders: Orders, facts: Facts) -> None:
+    def __init__(self, run: Run, inbox: Inbox, orders: LiveJobSettings, facts: JobFacts) -> None:
         self._inbox = inbox
         self._orders = orders
         self._facts = facts
@@ -312,13 +312,13 @@ class JobLog:
         """Say *line*."""
         self._inbox.tell(line)
 
-    def ended(self, job: Job, *, is_done: bool) -> None:
+    def ended(self, job: HeldJob, *, is_done: bool) -> None:
         """Say that the job is done, where no pipeline will."""
         if job.by_hand and is_done:
             # By these words ArchiveBot's page knows a job that has finished.
             self.tell(f"Finished RsyncUpload for Item {job.ident}")
 
-    def started(self, job: Job, resumed: Resumed, settings: list[str]) -> None:
+    def started(self, job: HeldJob, resumed: Resumed, settings: list[str]) -> None:
         """Say how the crawl begins."""
         if job.by_hand:
             # By these words ArchiveBot's page knows a job that runs.

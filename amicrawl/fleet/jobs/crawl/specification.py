@@ -29,7 +29,7 @@ from amicrawl.disk import Disk, replace_file
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fetch import WireRequest
 from amicrawl.fleet.jobs import lookup
-from amicrawl.fleet.jobs.crawl.opening import Job, open_job
+from amicrawl.fleet.jobs.crawl.opening import HeldJob, open_job
 from amicrawl.urls import Refused, fetchable, without_userinfo
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ _AT_LEAST = ("stop_free",)
 _SECRET = frozenset({"auth", "auth_port", "allow_plain"})
 
 
-def take_settings(job: Job, settings: BaseSettings) -> None:
+def take_settings(job: HeldJob, settings: BaseSettings) -> None:
     """Set in *settings* what the record of *job* and its crawl file ask for, where the spider stands.
 
     Raises InputError for a crawl file that cannot be followed.
@@ -106,7 +106,7 @@ def _clamped(asked: Mapping[str, Any], settings: BaseSettings) -> dict[str, Any]
     return found
 
 
-def arguments_of(job: Job, config: CrawlConfig) -> dict[str, str]:
+def arguments_of(job: HeldJob, config: CrawlConfig) -> dict[str, str]:
     """Return the arguments of the spider `site` that crawl *job* into the directory of *config*.
 
     The list of a list job is fetched, unless the directory holds it. Raises InputError where it cannot
@@ -259,7 +259,7 @@ class JobArguments:
 
 def open_job_of(
     crawler: Crawler, given: Mapping[str, object]
-) -> tuple[Job, SiteArguments, tuple[Seed, ...]]:
+) -> tuple[HeldJob, SiteArguments, tuple[Seed, ...]]:
     """Claim the job that the arguments *given* name, and read its start URLs.
 
     What the job asks for is set in the settings of *crawler*. Raises as `JobArguments.parse`,

@@ -1,4 +1,4 @@
-"""Orders: what Redis says of how a job is to be crawled, done to its `Run`. Knows no Redis and no loop.
+"""Live settings of a job, applied to its `Run`. Knows no Redis and no loop.
 
     delay_min, delay_max    least and greatest time between two requests to a host: each request draws
                             its own in between
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl import Source
+from amicrawl.crawl import SettingSource
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -28,13 +28,13 @@ BY_OPERATOR = "operator"
 MOST_FAULTS = 20
 
 
-class Orders:
+class LiveJobSettings:
     """What is in force in one job."""
 
     def __init__(self, run: Run, *, random: Random | None = None) -> None:
         self._run = run
         self._in_force = run.in_force
-        self._layer = run.in_force.layers[Source.JOB]
+        self._layer = run.in_force.layers[SettingSource.JOB]
         if random is not None:
             run.in_force.random = random
         self.suppress_ignore_reports = False
@@ -99,10 +99,10 @@ class Orders:
         added = 0
         for pattern in sorted(wanted - known):
             try:
-                added += self._in_force.want(Source.JOB, pattern, ignores)
+                added += self._in_force.want(SettingSource.JOB, pattern, ignores)
             except UsageError as fault:
                 self._refused[pattern] = f"ignore {pattern[:100]!a}: {fault}"
-        removed = self._in_force.drop(Source.JOB, self._layer.ignores - wanted, ignores)
+        removed = self._in_force.drop(SettingSource.JOB, self._layer.ignores - wanted, ignores)
         self._refused = {pattern: why for pattern, why in self._refused.items() if pattern in wanted}
         self._run.wake()
         return [f"{len(self._in_force.ignores)} ignore patterns ({added} added, {removed} removed)"]

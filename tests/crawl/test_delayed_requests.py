@@ -1,10 +1,10 @@
-"""Parking: arrival order within a host, hosts taking turns, nothing before its gate, a bound."""
+"""DelayedRequests: arrival order within a host, hosts taking turns, nothing before its gate, a bound."""
 
 from __future__ import annotations
 
 from scrapy import Request
 
-from amicrawl.crawl.scheduler import Parking
+from amicrawl.crawl.scheduler import DelayedRequests
 from amicrawl.politeness import Gates
 
 A, B = 1, 2
@@ -14,7 +14,7 @@ def request(name: str) -> Request:
     return Request(f"http://example.com/{name}")
 
 
-def names(parking: Parking, gates: Gates, now: float) -> list[str]:
+def names(parking: DelayedRequests, gates: Gates, now: float) -> list[str]:
     """Take and start everything that may start at *now*."""
     taken = []
     while (found := parking.next(now)) is not None:
@@ -27,7 +27,7 @@ def test_a_request_waits_for_the_gate_of_its_host() -> None:
     gates = Gates(10.0, 1)
     gates.start(A, 0.0)
     gates.end(A, 1.0)
-    parking = Parking(gates)
+    parking = DelayedRequests(gates)
     parking.add(A, request("a"))
     assert names(parking, gates, 9.9) == []
     assert parking.next_moment() == 10.0
@@ -36,7 +36,7 @@ def test_a_request_waits_for_the_gate_of_its_host() -> None:
 
 def test_hosts_take_turns_and_keep_their_order() -> None:
     gates = Gates(0.0, 100)
-    parking = Parking(gates)
+    parking = DelayedRequests(gates)
     for host, name in ((A, "a1"), (A, "a2"), (B, "b1"), (B, "b2")):
         parking.add(host, request(name))
     assert names(parking, gates, 0.0) == ["a1", "b1", "a2", "b2"]
@@ -45,7 +45,7 @@ def test_hosts_take_turns_and_keep_their_order() -> None:
 
 def test_only_an_end_opens_a_gate_with_a_request_in_flight() -> None:
     gates = Gates(0.0, 1)
-    parking = Parking(gates)
+    parking = DelayedRequests(gates)
     parking.add(A, request("a1"))
     parking.add(A, request("a2"))
     assert names(parking, gates, 0.0) == ["a1"]
@@ -55,7 +55,7 @@ def test_only_an_end_opens_a_gate_with_a_request_in_flight() -> None:
 
 
 def test_it_is_full_at_its_number_of_places_and_gives_everything_back() -> None:
-    parking = Parking(Gates(5.0, 1), places=2)
+    parking = DelayedRequests(Gates(5.0, 1), places=2)
     parking.add(A, request("a"))
     before = parking.full
     parking.add(B, request("b"))
