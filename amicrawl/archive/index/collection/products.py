@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from amicrawl.archive.index.derivatives.file import NOT_NAMED, LeftOutError, Publisher
+from amicrawl.archive.index.sidecar.findings import OFF_BY_DEFAULT
 from amicrawl.archive.lines import (
     IndexOptions,
     Layout,
@@ -57,7 +58,7 @@ class ProductOptions:
     """Whose the sidecars are."""
     hostname: str = ""
     """Which machine makes them, for the warcinfo records."""
-    without: tuple[str, ...] = ()
+    without: tuple[str, ...] = OFF_BY_DEFAULT
     """Kinds of detectors that are left out."""
     detectors: tuple[str, ...] = ()
     """Those that are not, with their versions, where a change of them is to make sidecars again."""
@@ -239,7 +240,7 @@ class _ProductKind(NamedTuple):
 PRODUCTS = {
     "cdxj": _ProductKind("cdxj", "", "collection.products", "Cdxj"),
     "sidecar": _ProductKind("meta", ".meta.gz", "sidecar.file", "Sidecar"),
-    "merged": _ProductKind("merged", ".cdxj", "sidecar.file", "Merged"),
+    "merged": _ProductKind("merged", ".cdxj", "sidecar.file", "MergedIndex"),
     "wat": _ProductKind("wat", ".wat.gz", "derivatives.wat_wet", "WatFile"),
     "wet": _ProductKind("wet", ".wet.gz", "derivatives.wat_wet", "WetFile"),
 }
