@@ -281,6 +281,9 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Fetch page requisites: images, style sheets, scripts and other resources that a page needs."""
     requisites_off_site: bool = True
     """Fetch page requisites from hosts that are not in scope, too."""
+    max_requisite_hops: int = Field(default=5, ge=1, le=50)
+    """Maximum number of steps from a page to one of its requisites: a style sheet is one step away, what
+    it imports two, a font of that three."""
     links_off_site: bool = False
     """Fetch pages out of scope that a page in scope links to, but do not follow their links."""
     sitemaps: bool = False

@@ -40,8 +40,8 @@ _REMEMBERED = 1 << 16
 _LONGEST_CHAIN = 20
 _MOST_GROWTH = 4
 _DEEPEST = 8
-"""Requisites of requisites (a style sheet that imports another, a frame in a frame) and indexes of
-sitemaps in a row that are followed. They count as no link, so nothing else would end such a chain."""
+"""Indexes of sitemaps in a row that are followed. They count as no link, so nothing else would end such
+a chain."""
 
 
 class Page(NamedTuple):
@@ -263,7 +263,7 @@ class Following:
         for kind in (Kind.REQUISITE, Kind.LINK):
             # Most links of a page are those of the page before: what was decided of them lately still
             # holds, however many hops away they are.
-            met = self._met.setdefault((kind, on_site), set())
+            met = self._met.setdefault((kind, on_site or kind is Kind.REQUISITE), set())
             of_kind = [link for link in links if link.kind is kind]
             new = [link for link in of_kind if link.url not in met]
             self.counts["met"] += len(of_kind) - len(new)
@@ -277,7 +277,7 @@ class Following:
         child_is_sitemap = page.is_sitemap and where == "sitemap"
         nested = REQUISITE if kind is Kind.REQUISITE else SITEMAP if child_is_sitemap else ""
         depth = page.depth_in(nested) + 1
-        if nested and depth > _DEEPEST:
+        if nested == SITEMAP and depth > _DEEPEST:
             self.counts["kept_out/chain"] += 1
             return None
         growth = page.depth_in(GROWTH) + 1 if _has_grown(page.url, url) else 0
@@ -285,8 +285,9 @@ class Following:
             self.counts["kept_out/growth"] += 1
             return None
         hops = page.hops if kind is Kind.REQUISITE or child_is_sitemap else page.hops + 1
+        primary = self._primary(page)
         selected = self.selection.judge(
-            url, kind=kind, hops=hops, parent_on_site=on_site, primary=self._primary(page)
+            url, kind=kind, hops=hops, parent_on_site=on_site, primary=primary, steps=depth
         )
         if selected.is_taken or (selected.by == "scope" and self.selection.scope.max_hops is None):
             self._remember(url, kind, on_site=on_site)
@@ -316,13 +317,14 @@ class Following:
             return
         if page.is_start:
             self.redirected_start(page, target, key)
-        is_requisite = bool(page.extra.get(REQUISITE))
+        steps = page.depth_in(REQUISITE)
         selected = self.selection.judge(
             target,
-            kind=Kind.REQUISITE if is_requisite else Kind.LINK,
+            kind=Kind.REQUISITE if steps else Kind.LINK,
             hops=page.hops,
             parent_on_site=page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1)),
             primary=self._primary(page),
+            steps=steps,
         )
         if not selected.is_taken:
             self.counts[f"kept_out/{selected.by}"] += 1
@@ -346,7 +348,7 @@ class Following:
         return known if isinstance(known, str) else page.url if page.is_start else ""
 
     def _remember(self, url: str, kind: Kind, *, on_site: bool) -> None:
-        met = self._met[kind, on_site]
+        met = self._met[kind, on_site or kind is Kind.REQUISITE]
         if len(met) >= _REMEMBERED:
             met.clear()
         met.add(url)

@@ -46,6 +46,7 @@ _SELECTION = (
         "max_hops",
         "requisites",
         "requisites_off_site",
+        "max_requisite_hops",
     ),
     *("links_off_site", "ignore_sets", "ignores", "max_urls", "max_host_urls"),
 )

@@ -1,9 +1,9 @@
 """Scope: which URLs a crawl takes, by a rule that can be named. Pure.
 
 A URL is on site where one of the positive rules (SURT prefixes, hosts, domains, expressions) holds for
-it; what is on site and not too many hops away is in scope. Beside that stand a page's requisites, which
-may lie one hop off site, and the seeds themselves. An expression that excludes wins over all of them.
-Without a positive rule nothing is on site: a scope that was left empty does not mean the web.
+it; what is on site and not too many hops away is in scope. Beside that stand the requisites of what is
+fetched, which may lie anywhere, and the seeds themselves. An expression that excludes wins over all of
+them. Without a positive rule nothing is on site: a scope that was left empty does not mean the web.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class ScopeDecision(NamedTuple):
     rule: str
     """The rule that decided and what it says, as `explain` prints it: `host example.org`."""
     on_site: bool = False
-    """Whether its address alone puts it inside; this is what its own links have as *parent_in_scope*."""
+    """Whether its address alone puts it inside; this is what its links have as *parent_in_scope*."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +50,7 @@ class Scope:
     max_hops: int | None = None
     """Links between a seed and a page, at most; None for any number, 0 takes no link at all."""
     requisites_off_site: bool = True
-    """Whether a page that is on site brings its requisites from anywhere."""
+    """Whether what is fetched brings its requisites from anywhere."""
     links_off_site: bool = False
     """Whether a page that is on site brings the pages it links to from anywhere, and none of theirs."""
     _prefixes: SurtPrefixes = field(init=False, repr=False, compare=False)
@@ -75,7 +75,8 @@ class Scope:
         """Return whether *url* is in scope.
 
         *hops* counts the links between the seed and it: 0 for a seed, and a requisite has as many as its
-        page. *parent_in_scope* says whether the page that named it is on site; a seed has none.
+        page. *parent_in_scope* says whether the page that named it is on site; a seed has none, and for
+        a requisite it is the same: whatever needs it is fetched.
         """
         found = fetchable(url)
         if isinstance(found, Refused):
@@ -87,7 +88,7 @@ class Scope:
             return ScopeDecision(in_scope=True, rule="seed", on_site=True)
         if site:
             return ScopeDecision(in_scope=True, rule=site, on_site=True)
-        beyond = self._rule_beyond(kind) if parent_in_scope else ""
+        beyond = self._rule_beyond(kind, parent_in_scope=parent_in_scope)
         return ScopeDecision(in_scope=bool(beyond), rule=beyond or "off site")
 
     def _rule_against(self, url: str, hops: int) -> str:
@@ -99,11 +100,11 @@ class Scope:
             return f"hops {hops}, more than {self.max_hops}"
         return ""
 
-    def _rule_beyond(self, kind: Kind) -> str:
-        """Return the rule that lets a page on site bring what is off site, or an empty text."""
+    def _rule_beyond(self, kind: Kind, *, parent_in_scope: bool) -> str:
+        """Return the rule that lets a page bring what is off site, or an empty text."""
         if kind is Kind.REQUISITE:
-            return "requisite of a page on site" if self.requisites_off_site else ""
-        return "linked from a page on site" if self.links_off_site else ""
+            return "requisite of what is fetched" if self.requisites_off_site else ""
+        return "linked from a page on site" if self.links_off_site and parent_in_scope else ""
 
     def _site_rule(self, url: str, host: str) -> str:
         """Return the rule that puts *url* on site, or an empty text."""

@@ -40,6 +40,8 @@ class Selection:
     shape: ShapeLimits = field(default_factory=ShapeLimits)
     requisites: bool = True
     """Whether what a page needs to be shown is taken at all."""
+    requisite_hops: int = 5
+    """Steps from a page to one of its requisites, at most: sheet, import of the sheet, font of that."""
 
     def is_on_site(self, url: str, *, hops: int) -> bool:
         """Return whether *url*, so many links from a seed, is in the scope by itself."""
@@ -49,16 +51,32 @@ class Selection:
         """Return what gives *url* away as a trap, by itself, or None."""
         return verdict(url, limits=self.shape)
 
+    def rule_against_requisite(self, steps: int) -> str:
+        """Return what keeps out a requisite so many *steps* from its page, or an empty text."""
+        if not self.requisites:
+            return "requisites are not fetched"
+        if steps > self.requisite_hops:
+            return f"{steps} steps from its page, more than {self.requisite_hops}"
+        return ""
+
     def judge(
-        self, url: str, *, kind: Kind, hops: int, parent_on_site: bool, primary: str = ""
+        self,
+        url: str,
+        *,
+        kind: Kind,
+        hops: int,
+        parent_on_site: bool,
+        primary: str = "",
+        steps: int = 1,
     ) -> Selected:
         """Return whether *url* is taken.
 
         *hops* counts the links between a seed and it, *parent_on_site* says whether the page that named
         it is on site, *primary* is the start URL it comes from, for ignore patterns with placeholders.
+        *steps* counts those from a page to a requisite of it.
         """
-        if kind is Kind.REQUISITE and not self.requisites:
-            return Selected(is_taken=False, by="requisites", rule="requisites are not fetched")
+        if kind is Kind.REQUISITE and (against := self.rule_against_requisite(steps)):
+            return Selected(is_taken=False, by="requisites", rule=against)
         within = self.scope.decide(url, kind=kind, hops=hops, parent_in_scope=parent_on_site)
         if not within.in_scope:
             return Selected(is_taken=False, by="scope", rule=within.rule)
@@ -111,4 +129,9 @@ def make_selection(config: CrawlConfig, starts: Sequence[str], *, depth: str) ->
         _spare(ignores, start)
     for pattern in config.ignores:
         ignores.add(pattern, source="AMICRAWL_IGNORES")
-    return Selection(scope=scope, ignores=ignores, requisites=config.requisites)
+    return Selection(
+        scope=scope,
+        ignores=ignores,
+        requisites=config.requisites,
+        requisite_hops=config.max_requisite_hops,
+    )

@@ -133,8 +133,9 @@ def test_the_site_is_archived_whole(crawled: Crawled) -> None:
 def test_nothing_outside_is_taken_but_what_its_pages_need(crawled: Crawled) -> None:
     elsewhere = {url for url in crawled.taken if not url.startswith("/site/")}
     neighbour = f"http://127.0.0.2:{crawled.port}"
-    # Pictures of the page lie where they like, and so does its style sheet; what that names is too far.
-    assert elsewhere == {"/pic1.png", f"{neighbour}/far.css", "/robots.txt", f"{neighbour}/robots.txt"}
+    # Pictures of the page lie where they like, and so do its style sheet and what that names.
+    needed = {"/pic1.png", f"{neighbour}/far.css", f"{neighbour}/more.png"}
+    assert elsewhere == {*needed, "/robots.txt", f"{neighbour}/robots.txt"}
     assert "/site/pic2.png" in crawled.taken
 
 

@@ -62,10 +62,10 @@ def test_the_rule_that_puts_a_url_on_site_is_named(url: str, rule: str | None) -
         ("https://host.example/", Kind.LINK, 3, True, (True, "host host.example")),
         ("https://host.example/", Kind.LINK, 4, True, (False, "hops 4, more than 3")),
         ("https://host.example/x.png", Kind.REQUISITE, 3, True, (True, "host host.example")),
-        ("https://far.example/x.png", Kind.REQUISITE, 3, True, (True, "requisite of a page on site")),
-        ("https://far.example/x.png", Kind.REQUISITE, 0, True, (True, "requisite of a page on site")),
-        ("https://far.example/x.png", Kind.REQUISITE, 0, False, (False, "off site")),
-        ("https://far.example/x.png", Kind.REQUISITE, 3, False, (False, "off site")),
+        ("https://far.example/x.png", Kind.REQUISITE, 3, True, (True, "requisite of what is fetched")),
+        ("https://far.example/x.png", Kind.REQUISITE, 0, True, (True, "requisite of what is fetched")),
+        ("https://far.example/x.png", Kind.REQUISITE, 3, False, (True, "requisite of what is fetched")),
+        ("https://far.example/x.png", Kind.REQUISITE, 4, True, (False, "hops 4, more than 3")),
         ("https://far.example/x.iso", Kind.REQUISITE, 1, True, (False, r"exclude \.iso$")),
         ("https://far.example/", Kind.LINK, 1, True, (False, "off site")),
         (
@@ -91,13 +91,12 @@ def test_rules_are_asked_in_order(
     assert (decision.in_scope, decision.rule) == expected
 
 
-def test_the_requisites_of_a_requisite_off_site_stay_out() -> None:
-    sheet = SITE.decide("https://far.example/a.css", kind=Kind.REQUISITE, hops=1, parent_in_scope=True)
-    assert sheet.in_scope
-    font = SITE.decide(
-        "https://far.example/a.woff", kind=Kind.REQUISITE, hops=1, parent_in_scope=sheet.on_site
-    )
-    assert not font.in_scope
+def test_the_links_of_a_requisite_off_site_stay_out_and_its_requisites_do_not() -> None:
+    frame = SITE.decide("https://far.example/a", kind=Kind.REQUISITE, hops=1, parent_in_scope=True)
+    assert frame.in_scope
+    for kind, taken in ((Kind.REQUISITE, True), (Kind.LINK, False)):
+        found = SITE.decide("https://far.example/b", kind=kind, hops=1, parent_in_scope=frame.on_site)
+        assert found.in_scope is taken
 
 
 def test_links_off_site_go_one_hop_and_no_further() -> None:

@@ -1,0 +1,95 @@
+"""Requisites of requisites: what a page needs to be shown, wherever it lies and whatever names it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from archive_reading import rows
+from loopback import RawServer, crawl_site, page
+
+from amicrawl.errors import ExitCode
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HTML = "Content-Type: text/html; charset=utf-8"
+CSS = "Content-Type: text/css"
+SVG = "Content-Type: image/svg+xml"
+
+
+class Site:
+    """A site below /site/ on 127.0.0.1 whose style sheets, frames and pictures lie on 127.0.0.2."""
+
+    def __init__(self) -> None:
+        self.server = RawServer(self._answer, keep_open=True)
+        self.asked: list[str] = []
+
+    def _answer(self, head: bytes) -> bytes:
+        path = head.split(b" ")[1].decode()
+        off = f"http://127.0.0.2:{self.server.port}"
+        name = f"{'cdn' if b'127.0.0.2' in head else ''}{path}"
+        self.asked.append(name)
+        redirect = f"Location: http://127.0.0.3:{self.server.port}/m/real.css"
+        pages = {
+            "/site/": page(
+                f'<link rel=stylesheet href="{off}/a.css"><link rel=stylesheet href="/up/u.css">'
+                f'<link rel=stylesheet href="{off}/moved.css"><img src="{off}/p.svg">'
+                f'<iframe src="{off}/frame.html"></iframe>'
+                f'<a href="{off}/x">x</a><a href=two>2</a>'.encode(),
+                HTML,
+            ),
+            "/site/two": page(b"<img src=two.png>", HTML),
+            "/up/u.css": page(b"i{background:url(u.png)}", CSS),
+            "cdn/a.css": page(b"@import 'i/b.css';", CSS),
+            "cdn/i/b.css": page(b"@font-face{src:url(f.woff2)}@import '../a.css';", CSS),
+            "cdn/moved.css": page(b"", redirect, status="302 Found"),
+            "/m/real.css": page(b"b{background:url(m.png)}", CSS),
+            "cdn/p.svg": page(b"<svg><image href=q.png></image><use href='s.svg#x'/></svg>", SVG),
+            "cdn/frame.html": page(
+                b"<link rel=stylesheet href=c1.css><a href=/far>away</a><img src=d.png>", HTML
+            ),
+            # A chain that would go on for ever: the frame is one hop from the page, so c4 is the fifth.
+            **{f"cdn/c{n}.css": page(f"@import 'c{n + 1}.css';".encode(), CSS) for n in range(1, 20)},
+        }
+        return pages.get(name, page(name.encode(), "Content-Type: image/png"))
+
+
+NEEDED = {"cdn/a.css", "cdn/i/b.css", "cdn/i/f.woff2", "/up/u.css", "/up/u.png", "cdn/moved.css"}
+NEEDED |= {"/m/real.css", "/m/m.png", "cdn/p.svg", "cdn/q.png", "cdn/s.svg", "cdn/frame.html"}
+NEEDED |= {"cdn/d.png", "cdn/c1.css", "cdn/c2.css", "cdn/c3.css", "cdn/c4.css"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "taken"),
+    [
+        ([], {}, NEEDED | {"/site/", "/site/two", "/site/two.png"}),
+        (["depth=shallow"], {}, NEEDED | {"/site/"}),
+        ([], {"AMICRAWL_REQUISITES_OFF_SITE": "0"}, {"/site/", "/site/two", "/site/two.png"}),
+    ],
+)
+def test_a_page_has_what_its_requisites_need_wherever_it_lies(
+    arguments: list[str], settings: dict[str, str], taken: set[str], tmp_path: Path
+) -> None:
+    site = Site()
+    with site.server as server:
+        done = crawl_site(
+            f"{server.url}/site/", tmp_path / "out", arguments=arguments, settings=settings
+        )
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert {name for name in site.asked if not name.endswith("/robots.txt")} == taken
+    assert len(rows(tmp_path / "out")) == len(site.asked)
+
+
+def test_a_chain_of_requisites_is_as_long_as_its_setting(tmp_path: Path) -> None:
+    site = Site()
+    with site.server as server:
+        done = crawl_site(
+            f"{server.url}/site/", tmp_path / "out", settings={"AMICRAWL_MAX_REQUISITE_HOPS": "2"}
+        )
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert {"cdn/i/b.css", "cdn/c1.css", "/m/m.png"} < set(site.asked)
+    assert not {"cdn/i/f.woff2", "cdn/c2.css"} & set(site.asked)
+    counts = json.loads((tmp_path / "out" / "crawl.json").read_text())["links"]
+    assert counts["kept_out/requisites"] == 2
