@@ -65,7 +65,7 @@ COMMANDS: Mapping[str, Place] = {
     ),
     "sidecar": Place(
         "derivatives:sidecar",
-        "Write type, PRONOM id, charset, language and soft-404 score of payloads as X.warc.meta.gz.",
+        "Write type, PRONOM id, charset and languages of payloads as X.warc.meta.gz.",
     ),
     "merge": Place(
         "merge:merge", "Add type, format, charset, languages and soft-404 probability to CDXJ lines."

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.archive.index import ProductOptions, Publisher, installed_detectors, jobs_for
+from amicrawl.archive.index import (
+    OFF_BY_DEFAULT,
+    ProductOptions,
+    Publisher,
+    installed_detectors,
+    jobs_for,
+)
 from amicrawl.archive.index.sidecar.detectors import KINDS
 from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
 from amicrawl.cli.file_work import Screen, do_files, print_error
@@ -19,9 +25,17 @@ if TYPE_CHECKING:
 
 
 Out = Annotated[Path, typer.Option("-o", "--out", help="Directory for the output files.")]
+_LEFT_OUT_BY_NAME = tuple(kind for kind in KINDS if kind not in OFF_BY_DEFAULT)
 Without = Annotated[
     list[str] | None,
-    typer.Option(help=f"A detector to leave out: {', '.join(KINDS)}.", metavar="NAME"),
+    typer.Option(
+        help=f"A detector to leave out: {', '.join(_LEFT_OUT_BY_NAME)}.",
+        metavar="NAME",
+    ),
+]
+Soft404 = Annotated[
+    bool,
+    typer.Option("--soft-404", help="Add the probability that a page is an error page; often wrong."),
 ]
 Operator = Annotated[str, typer.Option(help="The warcinfo record's operator.")]
 PublisherName = Annotated[str, typer.Option(help="The warcinfo record's publisher.")]
@@ -32,16 +46,17 @@ def sidecar(  # noqa: PLR0917  # typer makes options of them
     out: Out = Path(),
     jobs: Processes = 0,
     without: Without = None,
+    soft_404: Soft404 = False,
     operator: Operator = "",
     publisher: PublisherName = "",
     quiet: Quiet = False,
 ) -> None:
-    """Write type, PRONOM id, charset, language and soft-404 score of payloads as X.warc.meta.gz.
+    """Write type, PRONOM id, charset and languages of payloads as X.warc.meta.gz.
 
     Files that are done are skipped. The exit code is 5 if a part of a file is damaged; the rest is
     written. Example: amicrawl sidecar crawls/*.warc.gz -o meta/
     """
-    left_out = tuple(sorted(set(without or ())))
+    left_out = tuple(sorted({*(without or ()), *(() if soft_404 else OFF_BY_DEFAULT)}))
     options = ProductOptions(
         publisher=Publisher(operator=operator, publisher=publisher, address=_address()),
         hostname=socket.gethostname(),

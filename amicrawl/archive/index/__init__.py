@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.index.merging.merge import Merged, merge
     from amicrawl.archive.index.merging.spark import merge_on_spark
     from amicrawl.archive.index.sidecar.detectors import installed_detectors
+    from amicrawl.archive.index.sidecar.findings import OFF_BY_DEFAULT
     from amicrawl.archive.index.wacz.package import Description, write_wacz
     from amicrawl.archive.index.wacz.pages import pages_in_table
     from amicrawl.archive.index.zipnum.cluster import BLOCK_LINES, SHARD_LINES
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_exports(
         __name__,
+        OFF_BY_DEFAULT="sidecar.findings",
         SHARD_LINES="zipnum.cluster",
         BLOCK_LINES="zipnum.cluster",
         CdxRequest="lookup.request",
@@ -88,6 +90,7 @@ else:
 __all__ = [
     "BLOCK_LINES",
     "MARKS",
+    "OFF_BY_DEFAULT",
     "SHARD_LINES",
     "CdxRequest",
     "CdxServer",

@@ -11,6 +11,7 @@ import pytest
 from lxml import etree
 from sidecar_material import ENGLISH, HTML_4_0, RUSSIAN, html
 
+from amicrawl.archive.index import OFF_BY_DEFAULT, ProductOptions
 from amicrawl.archive.index.sidecar.detectors import (
     Characteriser,
     Detectors,
@@ -273,3 +274,19 @@ def test_the_same_pages_give_the_same_model() -> None:
     assert made == fit(list(pages(560, fold=Fold.TRAINING)))
     model = Soft404Model(made.weights, intercept=made.intercept, version="t")
     assert worth(model, sample).precision > 0.9
+
+
+def test_a_language_that_covers_next_to_nothing_is_none_of_the_page() -> None:
+    english = "The quick brown fox jumps over the lazy dog and then goes home to sleep for the night. "
+    word = "<p>Weltanschauung und Gemütlichkeit</p>"
+    page = f"<html><body><p>{english * 60}</p>{word}</body></html>".encode()
+    found = Characteriser(installed_detectors()).findings(Subject(page, content_type="text/html"))
+    assert found.languages is not None
+    shares = [(language.code, language.covered) for language in found.languages.languages]
+    assert shares[0][0] == "en"
+    assert all(covered >= 5 for _, covered in shares)
+
+
+def test_a_page_has_no_soft_404_probability_unless_it_is_asked_for() -> None:
+    assert "soft-404" in OFF_BY_DEFAULT
+    assert ProductOptions().without == OFF_BY_DEFAULT

@@ -274,3 +274,32 @@ def test_a_damaged_file_is_named_with_the_byte_and_the_rest_of_it_is_kept(tmp_pa
 def test_nothing_found_is_nothing_written() -> None:
     assert Findings().is_empty()
     assert encode_block(Findings()) == b""
+
+
+@pytest.mark.parametrize(
+    ("content", "declared", "url", "expected"),
+    [
+        (b"var a = 1;\n", "text/javascript", "", "text/javascript"),
+        (b"var a = 1;\n", "application/octet-stream", "http://a.example/x.js?v=2", "text/javascript"),
+        (b'{"version": 3, "sources": []}', "", "http://a.example/x.js.map", "application/json"),
+        (b"/* nothing yet */", "text/css", "http://a.example/x.css", "text/css"),
+        (b"a,b\n1,2\n", "text/csv", "", "text/csv"),
+        (b"Not found, sorry.", "text/javascript", "", "text/plain"),
+        (b" <p>Not found</p>", "text/javascript", "http://a.example/x.js", "text/plain"),
+        (b"# Title\n", "text/plain", "http://a.example/x.md", "text/plain"),
+    ],
+)
+def test_a_text_that_bytes_leave_open_is_what_it_is_declared_or_else_named_as(
+    content: bytes, declared: str, url: str, expected: str
+) -> None:
+    detectors = Detectors(types=(_Says("python-magic", "text/plain"),))
+    found = Characteriser(detectors).findings(Subject(content, content_type=declared, url=url))
+    assert list(found.types.values()) == [expected]
+
+
+def test_a_guess_among_texts_yields_to_the_declaration() -> None:
+    detectors = Detectors(types=(_Says("python-magic", "text/x-script.python"),))
+    found = Characteriser(detectors).findings(
+        Subject(b"import x from './x.js';", content_type="text/javascript", url="http://a.example/m.js")
+    )
+    assert found.types == {"amicrawl": "text/javascript"}

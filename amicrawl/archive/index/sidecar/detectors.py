@@ -52,9 +52,34 @@ _CODE = frozenset(
 )
 _UNCERTAIN = frozenset({"", "application/octet-stream", "application/x-empty", "text/plain"})
 _DRAWING = "image/svg"
+_PLAIN = "text/plain"
+_GUESSED_TEXT = "text/x-"
+"""How libmagic's types begin that follow from words in a text."""
+_DECLARED_TEXTS = _CODE | {
+    _PLAIN,
+    *("application/ecmascript", "text/ecmascript", "application/manifest+json", "application/geo+json"),
+    *("application/source-map", "application/typescript", "text/csv", "text/markdown", "text/calendar"),
+    *("text/vcard", "text/vtt", "text/tab-separated-values", "application/x-ndjson"),
+}
+"""Types of texts that bytes do not prove, and that a declaration tells apart."""
+_BY_NAME = {
+    "js": "text/javascript",
+    "mjs": "text/javascript",
+    "cjs": "text/javascript",
+    "json": "application/json",
+    "map": "application/json",
+    "webmanifest": "application/manifest+json",
+    "css": "text/css",
+    "csv": "text/csv",
+    "md": "text/markdown",
+    "vtt": "text/vtt",
+    "ics": "text/calendar",
+}
+"""The same by the ending of a URL's path."""
+_MARKUP_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*<")
 _LAST_LABEL = re.compile(r"(?a)[a-z]{2,24}")
 _LANGUAGE_LIST = re.compile(r"[A-Za-z0-9, -]{1,64}")
-_VOTE = "vote 2"
+_VOTE = "vote 3"
 """How types are decided on; it changes with `_vote`, so that sidecars are made again."""
 Detector = TypeVar("Detector")
 
@@ -96,6 +121,15 @@ class Subject:
             return ""
         label = host.rstrip(".").rpartition(".")[2].lower()
         return label if _LAST_LABEL.fullmatch(label) and "." in host else ""
+
+    @cached_property
+    def name_ending(self) -> str:
+        """What follows the last dot of the URL's last path segment, in lower case; empty without one."""
+        try:
+            last = urlsplit(self.url).path.rpartition("/")[2]
+        except ValueError:
+            return ""
+        return last.rpartition(".")[2].lower() if "." in last else ""
 
     @property
     def language_hint(self) -> str:
@@ -196,7 +230,7 @@ def _installed(make: Callable[[], Detector]) -> Detector | None:
 REMEMBERED = 8192
 """Payloads of which the findings are kept; some 10 MB."""
 
-_Key = tuple[bytes, bool, str, str, str]
+_Key = tuple[bytes, bool, str, str, str, str]
 Answer = TypeVar("Answer")
 
 
@@ -269,12 +303,14 @@ class Characteriser:
 
 
 def _vote(found: Findings, subject: Subject) -> None:
-    """Replace what a general detector says of a text where two other witnesses agree.
+    """Replace what a general detector says of a text where the bytes leave it open.
 
-    libmagic recognizes texts by words in their first lines: it takes pages that begin with a script for
-    scripts, and most style sheets for plain text. So its answer is left out where
-    PRONOM's signatures and the server both say HTML; and where the server says that it is CSS or SVG
-    and it begins as these have to, that counts.
+    Types follow from content, then by declaration, then by name. Signatures and markup are content.
+    libmagic tells other texts by words in their first lines: it takes pages that begin with a script for
+    scripts, half of all scripts for plain text or Python, and most style sheets for plain text. So its
+    result is left out where PRONOM's signatures and the server both say HTML. Where all it says is that
+    it is a text, the type that the server declares counts, or else that of the name, as in browsers: if
+    it is a type of texts, and not of markup, which would have been seen.
     """
     kinds = list(found.types.items())
     if not kinds:
@@ -284,9 +320,39 @@ def _vote(found: Findings, subject: Subject) -> None:
     if len(kinds) == 2 and is_markup(declared) and is_markup(kinds[0][1]):
         if not is_markup(kind):
             del found.types[name]
-    elif kind.startswith("text/") and not is_markup(kind) and begins_as(declared, subject.content):
-        del found.types[name]
-        found.types[Signatures.name] = declared
+    elif kind == _PLAIN or kind.startswith(_GUESSED_TEXT):
+        stated = _declared_text(subject)
+        if stated and stated != kind:
+            del found.types[name]
+            found.types[Signatures.name] = stated
+
+
+def _declared_text(subject: Subject) -> str:
+    """Return the type of text that *subject* is declared or named as; empty where that is none.
+
+    A sentence of an error page that is sent as a script or a style sheet is neither: code has marks that
+    a sentence lacks.
+    """
+    declared = subject.declared_type
+    if begins_as(declared, subject.content):
+        return declared
+    named = _BY_NAME.get(subject.name_ending, "")
+    stated = named if declared in _UNCERTAIN and declared != _PLAIN else declared
+    if stated not in _DECLARED_TEXTS or _MARKUP_BEGINS.match(subject.content):
+        return ""
+    has_two_witnesses = (
+        is_code(stated) and is_code(named) and (stated == "text/css") == (named == "text/css")
+    )
+    if is_code(stated) and not has_two_witnesses and not _has_marks_of_code(stated, subject.content):
+        return ""
+    return stated
+
+
+def _has_marks_of_code(media_type: str, content: bytes) -> bool:
+    """Return whether *content* has what text of *media_type* is full of."""
+    if media_type == "text/css":
+        return begins_as(media_type, content)
+    return any(mark in content[:4096] for mark in (b"=", b"(", b"{", b"["))
 
 
 def leading_type(found: Findings) -> str:
@@ -318,6 +384,7 @@ def _key(subject: Subject) -> _Key:
         subject.content_type[:256],
         subject.language_hint,
         subject.top_level_domain,
+        subject.name_ending[:16],
     )
 
 

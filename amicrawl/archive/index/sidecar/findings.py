@@ -44,6 +44,10 @@ NAMES = (TYPES, PUID, CHARSET, LANGUAGES, SOFT_404, ERROR)
 """The names of a block's lines, in their order."""
 
 
+OFF_BY_DEFAULT = ("soft-404",)
+"""Detectors that run only where a user asks for them: this one marks one page of a manual in ten."""
+
+
 class Charset(NamedTuple):
     """A character set."""
 
