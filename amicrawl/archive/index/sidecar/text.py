@@ -184,7 +184,7 @@ def _reads(content: bytes, codec: str) -> bool:
 
 
 LEAST_SHARE = 5
-"""Percent of a text below which a language, but for the first, is no language of it.
+"""Percent of a text below which a language, but for the first, is not one of its languages.
 
 CLD2 names up to three, some of which cover nothing: words of a menu, names, code. Of 2,000 pages of
 manuals in some twenty languages, 349 had a language with a share below this; hardly any was there.
