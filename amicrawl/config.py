@@ -163,6 +163,9 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     store_unchanged: bool = False
     """Store a payload again even if it is equal to an earlier capture's; otherwise a revisit record is
     written."""
+    warc_metadata: bool = False
+    """Write a metadata record for each capture, as Heritrix does: the URL that it was found on (`via`),
+    and how it was reached (`hopsFromSeed`, a letter for each hop)."""
     dedup: Dedup = Dedup.SEED
     """Earlier payloads that a payload is compared with: `seed` (the digest in its seed) or `crawl`
     (also every payload of this crawl). The spider `site` and jobs use `crawl` by default."""

@@ -16,7 +16,6 @@ import typer
 
 from amicrawl.cli.options import AsOneObject, Reach, json_text
 from amicrawl.config import PREFIX, CrawlConfig, Robots
-from amicrawl.crawl.links import REQUISITE
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection, make_selection
 from amicrawl.errors import InputError, UsageError
@@ -89,7 +88,7 @@ def explain(
     if hops is None:
         hops = int(row["depth"]) if row is not None else 1
     if row is not None and not requisite:
-        requisite = REQUISITE in str(row.get("url_annex", ""))
+        requisite = row["link"] == "requisite"
     kind = Kind.REQUISITE if requisite else Kind.LINK
     answers = list(_answers(rules, url, kind=kind, hops=hops, parent=parent))
     against = next((answer.rule for answer in answers if answer.keeps_out), None)
@@ -280,12 +279,15 @@ def _row(rules: Rules, url: str) -> dict[str, Any] | None:
     if rules.directory is None or not (rules.directory / "frontier").is_dir():
         return None
     # As above.
-    from amicrawl.cli.frontier.lookup import find, row_facts  # noqa: PLC0415
+    from amicrawl.cli.frontier.lookup import find, row_facts, way_to  # noqa: PLC0415
     from amicrawl.cli.frontier.rows import opened  # noqa: PLC0415
 
     with opened(rules.directory) as source:
         match = find(source, url)
-        return None if match is None else row_facts(source, match.row)
+        if match is None:
+            return None
+        row = row_facts(source, match.row)
+        return {**row, "way": way_to(source, row)}
 
 
 def _known(rules: Rules, row: dict[str, Any] | None) -> Iterator[str]:
@@ -294,5 +296,8 @@ def _known(rules: Rules, row: dict[str, Any] | None) -> Iterator[str]:
     if row is None:
         yield "no row: it was never offered, or kept out"
         return
-    yield f"{row['status_name']}, found as {row['source_name']}, {row['depth']} hops from a start"
+    hops = "1 hop" if row["hops"] == 1 else f"{row['hops']} hops"
+    yield f"{row['status_name']}, found as {row['link'] or row['source_name']}, {hops} from a start"
+    for number, via in enumerate(row["way"]):
+        yield f"{'  ' * number}first found on {via}"
     yield f"more with: amicrawl frontier explain {rules.directory} URL"

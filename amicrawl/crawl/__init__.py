@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.decision import REDIRECTS, final_url
     from amicrawl.crawl.feeding import offer_seed, on_a_thread
     from amicrawl.crawl.in_force import SettingSource
+    from amicrawl.crawl.links import provenance_of
     from amicrawl.crawl.opening import Resumed
     from amicrawl.crawl.partition.batch import (
         MOST_CHARACTERS,
@@ -79,6 +80,7 @@ else:
         make_resolver="wiring",
         make_wire="wiring",
         offer_seed="feeding",
+        provenance_of="links",
         offer_starts="seedlist",
         on_a_thread="feeding",
         read_policy="policy",
@@ -126,6 +128,7 @@ __all__ = [
     "offer_seed",
     "offer_starts",
     "on_a_thread",
+    "provenance_of",
     "read_policy",
     "read_starts",
     "rebuild",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.frontier import Found, Outcome
 from amicrawl.politeness import retry_after_seconds
-from amicrawl.record import unix_ms, validators_of
+from amicrawl.record import OF_SEED, Provenance, unix_ms, validators_of
 from amicrawl.urls import resolve
 
 if TYPE_CHECKING:
@@ -73,6 +73,8 @@ class Ticket:
     """What the producer of the URL knows of it, where there is no row."""
     attempt: int = 1
     """The number of this attempt, where there is no row."""
+    provenance: Provenance = OF_SEED
+    """How the URL was found, where there is no row."""
     capture: Capture | None = None
     """What the exchange brought."""
     outcome: Outcome | None = None

@@ -21,6 +21,7 @@ from scrapy.utils.misc import build_from_crawler
 from amicrawl.capture import Failure
 from amicrawl.crawl.arguments import reads_responses
 from amicrawl.crawl.internals import Signaller
+from amicrawl.crawl.links import provenance_of
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.requests import NOTHING_MORE, TICKET, ticket_of
 from amicrawl.crawl.responses import NotYet, RefusedByRobots, Stopped, TryAgainLater
@@ -123,7 +124,8 @@ class ArchiveDownloader:
         failure, detail = Failure.REFUSED_BY_CRAWL, f"{type(error).__name__}: {error}"
         if isinstance(error, RefusedByRobots):
             failure, detail = Failure.ROBOTS_DENIED, str(error)
-        await self._run.record_skipped(ticket.dispatch.offer.seed, failure, detail)
+        offer = ticket.dispatch.offer
+        await self._run.record_skipped(offer.seed, failure, detail, provenance_of(offer))
         ticket.outcome = Outcome(status=0, failure=failure)
 
     async def _transfer(self, request: Request) -> Response:

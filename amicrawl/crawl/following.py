@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.crawl.links import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.discovery import Kind, has_scope, links_of, make_selection, names_links, set_names
-from amicrawl.frontier import Offer, Soft404Detector, Source, fingerprint_of
+from amicrawl.frontier import Hop, Offer, Soft404Detector, Source, extended, fingerprint_of
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, text_of
 
@@ -52,11 +52,13 @@ class Page(NamedTuple):
     hops: int
     source: Source
     extra: dict[str, object]
+    route: str = ""
 
     @classmethod
     def of(cls, offer: Offer) -> Page:
         """Return the page that was offered as *offer*."""
-        return cls(offer.seed.url, offer.key, offer.hops, offer.source, dict(offer.extra or {}))
+        extra = dict(offer.extra or {})
+        return cls(offer.seed.url, offer.key, offer.hops, offer.source, extra, offer.route)
 
     @property
     def is_start(self) -> bool:
@@ -208,15 +210,16 @@ class Following:
                 found[source] += count
         return dict(found.most_common())
 
-    def sitemaps(self, urls: Iterable[str]) -> Iterator[Offer]:
-        """Yield the offers of the sitemaps *urls* that a robots.txt names, of hosts of this crawl."""
+    def sitemaps(self, urls: Iterable[str], *, via: str) -> Iterator[Offer]:
+        """Yield offers of the sitemaps *urls* that robots.txt, *via*, names for hosts of this crawl."""
         starts = {key.host for key in map(self.key_of, self.starts) if not isinstance(key, Refused)}
         for url in urls:
             key = self.key_of(url)
             if isinstance(key, Refused):
                 continue
             if key.host in starts or self.selection.is_on_site(url, hops=1):
-                yield Offer(Seed(url), key, Source.SITEMAP, 1, 0, {SITEMAP: True})
+                extra = {SITEMAP: True}
+                yield Offer(Seed(url), key, Source.SITEMAP, 1, 0, extra, via, Hop.SITEMAP.value)
 
     def redirected_start(self, page: Page, target: str, key: UrlKey) -> None:
         """Put the site of *target* in scope, which a start URL redirects to, if it is the same domain's.
@@ -302,8 +305,12 @@ class Following:
         extra: dict[str, object] = {nested: depth} if nested else {}
         if growth:
             extra[GROWTH] = growth
-        source = Source.SITEMAP if page.is_sitemap else Source.LINK
-        return self._as_offer(url, key, page, source=source, hops=hops, extra=extra)
+        hop, source = Hop.LINK, Source.LINK
+        if page.is_sitemap:
+            hop, source = Hop.SITEMAP, Source.SITEMAP
+        if kind is Kind.REQUISITE:
+            hop = Hop.REQUISITE
+        return self._as_offer(url, key, page, hop=hop, source=source, hops=hops, extra=extra)
 
     def _redirected(self, target: str, page: Page) -> Iterator[Offer]:
         """Yield the offer of the *target* of *page*, a redirect, unless the crawl does not take it."""
@@ -330,16 +337,27 @@ class Following:
             self.counts[f"kept_out/{selected.by}"] += 1
             return
         extra = {**page.extra, CHAIN: chain}
-        yield self._as_offer(target, key, page, source=Source.REDIRECT, hops=page.hops, extra=extra)
+        yield self._as_offer(
+            target, key, page, hop=Hop.REDIRECT, source=Source.REDIRECT, hops=page.hops, extra=extra
+        )
 
     def _as_offer(
-        self, url: str, key: UrlKey, page: Page, *, source: Source, hops: int, extra: dict[str, object]
+        self,
+        url: str,
+        key: UrlKey,
+        page: Page,
+        *,
+        hop: Hop,
+        source: Source,
+        hops: int,
+        extra: dict[str, object],
     ) -> Offer:
         if len(self.starts) > 1 and self.selection.ignores.has_placeholders:
             extra[PRIMARY] = self._primary(page) or page.url
         # A page is only whole with its requisites: they come before the next pages of their host.
         priority = 1 if extra.get(REQUISITE) else 0
-        return Offer(Seed(url), key, source, priority, hops, extra or None)
+        route = extended(page.route, hop)
+        return Offer(Seed(url), key, source, priority, hops, extra or None, page.url, route)
 
     def _primary(self, page: Page) -> str:
         if len(self.starts) == 1:

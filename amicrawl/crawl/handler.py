@@ -15,7 +15,13 @@ from amicrawl.capture import Failure
 from amicrawl.crawl.arguments import reads_responses
 from amicrawl.crawl.decision import Disposition, Ticket
 from amicrawl.crawl.links import META_JSON
-from amicrawl.crawl.requests import Fields, default_fields, ticket_of, wire_request
+from amicrawl.crawl.requests import (
+    Fields,
+    default_fields,
+    provenance_of_request,
+    ticket_of,
+    wire_request,
+)
 from amicrawl.crawl.responses import bare_response, exception_of, failure_of, response_of
 from amicrawl.crawl.run import run_of
 from amicrawl.seed import Seed
@@ -54,6 +60,8 @@ class WireHandler(BaseDownloadHandler):
         dispatch = ticket.dispatch
         ticket.seed = _seed(request)
         ticket.attempt = int(request.meta.get("retry_times", 0)) + 1
+        if dispatch is None:
+            ticket.provenance = provenance_of_request(request)
         ticket.asked = wire_request(
             request,
             seed=None if dispatch is None else dispatch.offer.seed,

@@ -36,6 +36,7 @@ _COLUMNS = [
     "payload_digest",
     "original_url",
     "original_at",
+    "via",
 ]
 _KINDS = dict(COLUMNS)
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.crawl.decision import REDIRECTS
-from amicrawl.frontier import Offer, Source
+from amicrawl.frontier import Hop, Offer, Source, extended, hops_of
+from amicrawl.record import OF_SEED, Provenance
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused
 
@@ -37,6 +38,32 @@ CHAIN = "redirect_times"
 """How many redirects in a row have led here; the word is Scrapy's."""
 CARRIED_NUMBERS = frozenset({REQUISITE, SITEMAP, GROWTH, CHAIN})
 """What else of `Offer.extra` a page gives to what it leads to: numbers."""
+
+
+PROVENANCE = "amicrawl_provenance"
+"""How the URL of a request without a row was found: a `Provenance`."""
+_LINKS = {
+    Source.SEED: "seed",
+    Source.LINK: "link",
+    Source.SITEMAP: "sitemap",
+    Source.REDIRECT: "redirect",
+    Source.MANUAL: "seed",
+}
+
+
+def provenance_of(offer: Offer) -> Provenance:
+    """Return how the URL of the row *offer* was found."""
+    _, _, source, _, hops, extra, via, route = offer
+    if not via and source is Source.SEED:
+        return OF_SEED
+    link = _LINKS[source]
+    if source is Source.MANUAL and via:
+        link = "link"
+    elif extra and source is not Source.REDIRECT and REQUISITE in extra:
+        link = "requisite"
+    elif source is Source.SITEMAP and via.endswith("/robots.txt"):
+        link = "robots"
+    return Provenance(via, link, hops_of(route) if route else hops, route)
 
 
 class OtherPartitions(Protocol):
@@ -110,6 +137,8 @@ class RedirectLinks:
             priority=int(offer.priority) + self.priority,
             hops=chain,
             extra={CHAIN: chain},
+            via=offer.seed.url,
+            route=extended(offer.route, Hop.REDIRECT),
         )
         elsewhere = self.elsewhere
         return [target] if elsewhere is None else await elsewhere.keep([target])

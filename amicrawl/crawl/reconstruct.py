@@ -17,7 +17,8 @@ from scrapy.utils.misc import load_object
 
 from amicrawl.capture import BytesBody, Capture
 from amicrawl.crawl.handler import WireHandler
-from amicrawl.crawl.requests import ticket_of
+from amicrawl.crawl.links import provenance_of
+from amicrawl.crawl.requests import provenance_of_request, ticket_of
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.frontier import Outcome
 from amicrawl.record import CaptureItem
@@ -72,6 +73,9 @@ class ForeignResponses:
             seed=dispatch.offer.seed if dispatch is not None else Seed(request.url),
             attempts=dispatch.attempt if dispatch is not None else 1,
             final_url=response.url,
+            provenance=(
+                provenance_of(dispatch.offer) if dispatch is not None else provenance_of_request(request)
+            ),
         )
         await self._run.record(item)
         if ticket is not None:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from scrapy import Request
 
 from amicrawl.crawl.decision import Ticket
-from amicrawl.crawl.links import CARRIED_NUMBERS, MAX_BODY, META_JSON, PRIMARY
+from amicrawl.crawl.links import CARRIED_NUMBERS, MAX_BODY, META_JSON, PRIMARY, PROVENANCE
 from amicrawl.fetch import WireRequest
+from amicrawl.record import OF_SEED, Provenance
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
@@ -67,6 +68,25 @@ class ResponsesInUse:
             return
         for request in [each for each in self._unread if each not in unfinished]:
             self._settle(self._unread.pop(request))
+
+
+def provenance_of_request(request: Request) -> Provenance:
+    """Return how the URL of *request*, for which there is no row, was found, as far as it says so."""
+    meta = request.meta
+    known = meta.get(PROVENANCE)
+    if isinstance(known, Provenance):
+        return known
+    referrer = request.headers.get(b"Referer") or b""
+    via, hops = referrer.decode("latin-1"), _count(meta.get("depth"))
+    if redirects := _count(meta.get("redirect_times")):
+        before = meta.get("redirect_urls")
+        via = str(before[-1]) if isinstance(before, list) and before else via
+        return Provenance(via, "redirect", hops + redirects)
+    return Provenance(via, "link", hops) if via or hops else OF_SEED
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 _WORDS = CARRIED_NUMBERS | {

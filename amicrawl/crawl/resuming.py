@@ -28,11 +28,13 @@ from amicrawl.frontier import (
     WAITING,
     DurableFrontier,
     Found,
+    Hop,
     Offer,
     Outcome,
     Revisits,
     Source,
     Status,
+    extended,
     is_settled_since,
     offer_of,
 )
@@ -204,14 +206,16 @@ class Look:
         frontier, outcome = self._frontier, _outcome(row)
         if frontier.partition.find(*key) is None:
             seed = Seed(row["url"], meta_json=row["meta_json"] or "")
-            frontier.offer(Offer(seed, key, Source.MANUAL))
+            frontier.offer(Offer(seed, key, Source.MANUAL, via=row["via"] or ""))
         if not frontier.settle_found(key, outcome, hour):
             return
         self.settled += 1
         if self._following is not None:
             self._follow_stored(key, self._following, row)
         elif outcome.redirect:
-            self._offer_target(outcome.redirect, 1)
+            number = self._partition.find(*key)
+            assert number is not None
+            self._offer_target(outcome.redirect, 1, number)
 
     def _follow_stored(self, key: UrlKey, following: Following, row: dict[str, Any]) -> None:
         """Offer what the page at *key* leads to, by its record, or have it fetched again without one."""
@@ -249,13 +253,18 @@ class Look:
             if row.redirect_ref:
                 target = text_of(self._partition.texts_at(row.redirect_ref)[0])
                 # Where links are followed, a redirect does not count as one.
-                self._offer_target(target, row.depth + (self._following is None))
+                self._offer_target(target, row.depth + (self._following is None), number)
 
-    def _offer_target(self, target: str, hops: int) -> None:
+    def _offer_target(self, target: str, hops: int, number: int) -> None:
+        """Offer the *target* of the redirect that the frontier's row *number* is."""
         key = self._key_of(target)
         if not isinstance(key, Refused) and self._ours(key.host):
+            page = offer_of(self._partition, self._partition.get(number), Revisits())
             extra = {"redirect_times": max(hops, 1)}
-            self._frontier.offer(Offer(Seed(target), key, Source.REDIRECT, 0, hops, extra))
+            route = extended(page.route, Hop.REDIRECT)
+            self._frontier.offer(
+                Offer(Seed(target), key, Source.REDIRECT, 0, hops, extra, page.seed.url, route)
+            )
 
 
 def read_again(frontier: DurableFrontier, directory: Path, following: Following, *, ours: Ours) -> int:

@@ -39,7 +39,7 @@ from scrapy.settings import SETTINGS_PRIORITIES
 from amicrawl.capture import Failure
 from amicrawl.config import Robots
 from amicrawl.crawl.decision import Decision, Disposition, Ticket
-from amicrawl.crawl.links import MAX_BODY, REQUISITE
+from amicrawl.crawl.links import MAX_BODY, PROVENANCE, REQUISITE, provenance_of
 from amicrawl.crawl.middlewares import TAKES_TURN
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.requests import ticket_of
@@ -47,6 +47,7 @@ from amicrawl.crawl.responses import NotYet, Stopped, exception_of
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError
+from amicrawl.frontier import Hop, extended
 from amicrawl.jsontext import parsed, parsed_file
 from amicrawl.politeness import (
     Access,
@@ -60,6 +61,7 @@ from amicrawl.politeness import (
     robots_url,
     row_of_verdict,
 )
+from amicrawl.record import OF_SEED, Provenance
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ class RobotsMiddleware:
         asked = verdict is None
         if verdict is None:
             try:
-                verdict = await self._ask(origin, ticket)
+                verdict = await self._ask(origin, ticket, url)
             except (NotYet, Stopped) as early:
                 return self._give_back(ticket, str(early))
         if self._met.get(origin) != verdict.expires:
@@ -181,7 +183,7 @@ class RobotsMiddleware:
         self._slow_down(verdict, url)
         if is_first and verdict.rules is not None and verdict.rules.sitemaps:
             for act in self._run.on_sitemaps:
-                act(list(verdict.rules.sitemaps))
+                act(list(verdict.rules.sitemaps), origin)
 
     def _spaces_requests(self, ticket: Ticket | None) -> bool:
         host = None if ticket is None else ticket.host
@@ -206,12 +208,20 @@ class RobotsMiddleware:
             return Decision(Disposition.AGAIN_NOW, "robots.txt is unreachable, to be asked again")
         return Decision(Disposition.GIVEN_UP, "robots.txt is unreachable", Failure.ROBOTS_DENIED)
 
-    async def _ask(self, origin: str, ticket: Ticket | None) -> RobotsVerdict:
-        """Return what the robots.txt at *origin* says, asking for it once however many want to know."""
+    async def _ask(self, origin: str, ticket: Ticket | None, url: str) -> RobotsVerdict:
+        """Return what the robots.txt at *origin* says, asking for it once however many want to know.
+
+        It is *url* that needs it first.
+        """
         task = self._asking.get(origin)
         if task is None:
             had_turn = ticket is not None and ticket.entered
-            task = self._asking[origin] = asyncio.ensure_future(self._fetch(origin, had_turn=had_turn))
+            row = None if ticket is None or ticket.dispatch is None else ticket.dispatch.offer
+            page = OF_SEED if row is None else provenance_of(row)
+            route = extended(page.route, Hop.PREREQUISITE)
+            found = Provenance(url, "robots", page.hops + 1, route)
+            fetching = self._fetch(origin, had_turn=had_turn, found=found)
+            task = self._asking[origin] = asyncio.ensure_future(fetching)
             task.add_done_callback(lambda _: self._asking.pop(origin, None))
         return await asyncio.shield(task)
 
@@ -223,12 +233,17 @@ class RobotsMiddleware:
         self._run.pacing.withdraw(ticket)
         return Decision(Disposition.AGAIN_NOW, reason)
 
-    async def _fetch(self, origin: str, *, had_turn: bool) -> RobotsVerdict:
+    async def _fetch(self, origin: str, *, had_turn: bool, found: Provenance) -> RobotsVerdict:
         """Ask for the robots.txt at *origin*; raises NotYet where its address has another host's turn.
 
         *had_turn*: who needs it has had its turn there, and robots.txt takes it.
         """
-        meta = {"dont_obey_robotstxt": True, TAKES_TURN: not had_turn, MAX_BODY: _LARGEST}
+        meta = {
+            "dont_obey_robotstxt": True,
+            TAKES_TURN: not had_turn,
+            MAX_BODY: _LARGEST,
+            PROVENANCE: found,
+        }
         request = Request(origin, meta=meta, callback=NO_CALLBACK)
         try:
             response = await self._crawler.engine.download_async(request)

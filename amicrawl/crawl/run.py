@@ -29,7 +29,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.frontier import IDENTITY
 from amicrawl.politeness import HostBreaker, InflightLimit
-from amicrawl.record import CaptureItem
+from amicrawl.record import OF_SEED, CaptureItem, Provenance
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Run(CrawlState):
         """Called with every row of the index once it is counted; each costs time per fetch."""
         self.on_sealed: list[Callable[[SealedFile], None]] = []
         """Called with every file that was finished and listed; on the writer thread."""
-        self.on_sitemaps: list[Callable[[list[str]], None]] = [self._take_sitemaps]
+        self.on_sitemaps: list[Callable[[list[str], str], None]] = [self._take_sitemaps]
         """Called with the sitemaps that a robots.txt names, once for each origin."""
         self.disk, self.status_disk = Disk(), Disk()
         """What the output is written with, and what may be left out: the latter never waits."""
@@ -298,11 +298,11 @@ class Run(CrawlState):
         """Tell whether the host key *host* belongs to this crawl's shard."""
         return self.spec.takes(host)
 
-    def _take_sitemaps(self, urls: list[str]) -> None:
-        """Offer the sitemaps that a robots.txt names, where the crawl reads such."""
+    def _take_sitemaps(self, urls: list[str], robots: str) -> None:
+        """Offer the sitemaps that the file *robots* names, where the crawl reads such."""
         if self.following is None or not self.config.sitemaps:
             return
-        for offer in self.following.sitemaps(urls):
+        for offer in self.following.sitemaps(urls, via=robots):
             self.frontier.offer(offer)
         self.wake()
 
@@ -313,7 +313,9 @@ class Run(CrawlState):
         for heard in self.on_count:
             heard(item)
 
-    async def record_skipped(self, seed: Seed, failure: Failure, detail: str) -> None:
+    async def record_skipped(
+        self, seed: Seed, failure: Failure, detail: str, found: Provenance = OF_SEED
+    ) -> None:
         """Give a URL that no server was asked for its row in the index."""
         now = datetime.now(UTC)
         capture = Capture(
@@ -323,7 +325,7 @@ class Run(CrawlState):
             failure=failure,
             failure_detail=detail,
         )
-        await self.record(CaptureItem(capture=capture, seed=seed, attempts=0))
+        await self.record(CaptureItem(capture=capture, seed=seed, attempts=0, provenance=found))
 
     def refusal_of(self, dispatch: Dispatch) -> str:
         """Return why the crawl does not take a row that waited any more; empty where it does."""

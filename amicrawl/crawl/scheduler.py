@@ -21,7 +21,14 @@ from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.direct import Announcements, direct_visit, obstacle
 from amicrawl.crawl.dispatcher import Dispatcher
 from amicrawl.crawl.links import META_JSON
-from amicrawl.crawl.requests import NOTHING_MORE, TICKET, request_of, row_meta, ticket_of
+from amicrawl.crawl.requests import (
+    NOTHING_MORE,
+    TICKET,
+    provenance_of_request,
+    request_of,
+    row_meta,
+    ticket_of,
+)
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.frontier import Offer, Source
 from amicrawl.seed import Seed
@@ -166,6 +173,7 @@ class FrontierScheduler(BaseScheduler):
     def _offer_of(self, request: Request, key: UrlKey, words: Mapping[str, object]) -> Offer:
         meta = request.meta
         # What the producer knew of a seed belongs to every hop that it leads to; its digest does not.
+        found = provenance_of_request(request)
         return Offer(
             seed=Seed(request.url, meta_json=str(meta.get(META_JSON, ""))),
             key=key,
@@ -173,6 +181,7 @@ class FrontierScheduler(BaseScheduler):
             priority=request.priority,
             hops=int(meta.get("redirect_times", 0)) + int(meta.get("depth", 0)),
             extra=words or None,
+            via=found.via,
         )
 
     def _begin_direct(self) -> None:

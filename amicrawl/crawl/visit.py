@@ -32,6 +32,7 @@ from amicrawl.crawl.decision import (
     final_url,
     outcome_of,
 )
+from amicrawl.crawl.links import provenance_of
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Outcome, Settled, judge
 from amicrawl.record import CaptureItem
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from amicrawl.fetch import WireRequest
     from amicrawl.frontier import Dispatch, DurableFrontier, Offer
     from amicrawl.politeness import HostBreaker, InflightLimit
+    from amicrawl.record import Provenance
     from amicrawl.seed import Seed
 
 logger = logging.getLogger(__name__)
@@ -101,7 +103,7 @@ class Visit:
     wire: Exchanger
     keep: Callable[[CaptureItem], Awaitable[None]]
     """Stores a capture and its row."""
-    keep_unasked: Callable[[Seed, Failure, str], Awaitable[None]]
+    keep_unasked: Callable[[Seed, Failure, str, Provenance], Awaitable[None]]
     """Stores the row of a URL that was not asked for."""
     fail: Callable[[AmicrawlError], None]
     """Called with what makes the crawl fail."""
@@ -144,7 +146,7 @@ class Visit:
                 reason = f"{type(error).__name__}: {error}"
                 decision = Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
             if decision.failure is not None and ticket.outcome is None:
-                await self._refuse(ticket, dispatch.offer.seed, decision)
+                await self._refuse(ticket, decision)
             return decision
         finally:
             if ticket.capture is not None:
@@ -175,7 +177,7 @@ class Visit:
         """Exchange and judge; what is the last word on the URL is kept, and followed."""
         if isinstance(asked, Refused):
             decision = Decision(Disposition.GIVEN_UP, asked.reason, Failure.UNFETCHABLE_URL)
-            await self._refuse(ticket, _seed_of(ticket), decision)
+            await self._refuse(ticket, decision)
             return decision
         pacing, clock, under_way = self.pacing, self.clock, self.exchanges.tasks
         task = asyncio.current_task()
@@ -208,6 +210,7 @@ class Visit:
             seed=_seed_of(ticket),
             attempts=ticket.attempt if dispatch is None else dispatch.attempt,
             final_url=final_url(capture),
+            provenance=_provenance_of(ticket),
         )
         try:
             await self.keep(item)
@@ -227,11 +230,12 @@ class Visit:
             return Decision(Disposition.GIVEN_UP, f"{capture.failure}: {capture.failure_detail}")
         return DONE
 
-    async def _refuse(self, ticket: Ticket, seed: Seed, decision: Decision) -> None:
+    async def _refuse(self, ticket: Ticket, decision: Decision) -> None:
         """Give a URL that no server was asked for its row in the index."""
         assert decision.failure is not None
         try:
-            await self.keep_unasked(seed, decision.failure, decision.reason)
+            seed, found = _seed_of(ticket), _provenance_of(ticket)
+            await self.keep_unasked(seed, decision.failure, decision.reason, found)
         except AmicrawlError as fault:
             self.fail(fault)
             return
@@ -279,6 +283,10 @@ class Visit:
             # Before the page is settled: a page that is done has given what it leads to.
             self.links.hand_over(ticket.offers)
         return self.frontier.settle(key, ticket.outcome, self.clock() if now is None else now)
+
+
+def _provenance_of(ticket: Ticket) -> Provenance:
+    return ticket.provenance if ticket.dispatch is None else provenance_of(ticket.dispatch.offer)
 
 
 def _seed_of(ticket: Ticket) -> Seed:

@@ -59,7 +59,8 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
         "max_header", "max_body", "spool_above", "drain_time",
     ),
     "output": (
-        "out", "run_id", "warc_size", "warc_prefix", "store_unchanged", "dedup", "durability",
+        "out", "run_id", "warc_size", "warc_prefix", "store_unchanged", "warc_metadata",
+        "dedup", "durability",
         "bucket", "remove_uploaded",
     ),
     "watch": ("metrics", "webhooks", "webhook_secret", "log_format", "progress_every"),

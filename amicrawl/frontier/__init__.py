@@ -24,8 +24,19 @@ if TYPE_CHECKING:
     from amicrawl.frontier.opening import Opened, best_state, load
     from amicrawl.frontier.outcomes import Soft404Detector, judge
     from amicrawl.frontier.revisits import Revisits, fingerprint_of
-    from amicrawl.frontier.row import Dispatch, Found, Offer, Outcome, Settled, Source
-    from amicrawl.frontier.row_strings import offer_of
+    from amicrawl.frontier.row import (
+        Dispatch,
+        Found,
+        Hop,
+        Offer,
+        Outcome,
+        Settled,
+        Source,
+        extended,
+        hops_of,
+        is_route,
+    )
+    from amicrawl.frontier.row_strings import offer_of, offered
     from amicrawl.frontier.seen import KeyIndex
     from amicrawl.frontier.shard import belongs, shard_of
     from amicrawl.frontier.snapshot import Copies, write
@@ -46,6 +57,7 @@ else:
         Event="states",
         Found="row",
         Generations="store.generations",
+        Hop="row",
         IDENTITY="state",
         KeyIndex="seen",
         LivePartition="live",
@@ -67,8 +79,11 @@ else:
         classify="admission",
         decode_superblock="store.directory",
         dump_pieces="dump",
+        extended="row",
         failed="corrections",
         fingerprint_of="revisits",
+        hops_of="row",
+        is_route="row",
         is_settled_since="inventory",
         judge="outcomes",
         kept_out="corrections",
@@ -76,6 +91,7 @@ else:
         load="opening",
         make_due="corrections",
         offer_of="row_strings",
+        offered="row_strings",
         read_dump="dump",
         replay_logs="store.logs",
         shard_of="shard",
@@ -96,6 +112,7 @@ __all__ = [
     "Event",
     "Found",
     "Generations",
+    "Hop",
     "KeyIndex",
     "LivePartition",
     "Offer",
@@ -114,8 +131,11 @@ __all__ = [
     "classify",
     "decode_superblock",
     "dump_pieces",
+    "extended",
     "failed",
     "fingerprint_of",
+    "hops_of",
+    "is_route",
     "is_settled_since",
     "judge",
     "kept_out",
@@ -123,6 +143,7 @@ __all__ = [
     "load",
     "make_due",
     "offer_of",
+    "offered",
     "read_dump",
     "replay_logs",
     "shard_of",

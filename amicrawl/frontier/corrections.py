@@ -134,7 +134,7 @@ class Corrections:
     def _reword(self, number: int, offer: Offer) -> None:
         """Have row *number* say what *offer* does; its validators stay unless there are new ones."""
         row = self._partition.get(number)
-        seed, extra = offered(*self._partition.texts_at(row.url_ref))
+        seed, extra, via, route = offered(*self._partition.texts_at(row.url_ref))
         new = offer.seed
         if not (new.digest or new.etag or new.last_modified):
             new = new._replace(
@@ -150,6 +150,9 @@ class Corrections:
             extra,
         ):
             return
+        # Where it was found first remains what an earlier crawl says.
+        if via:
+            offer = offer._replace(via=via, route=route)
         reference = self._partition.intern(offered_entries(offer._replace(seed=new)))
         self._partition.put(number, row.with_reference(reference))
 

@@ -188,7 +188,7 @@ class DurableFrontier:
         number = self.partition.find(*key)
         if number is None:
             return ""
-        return offered(*self.partition.texts_at(self.partition.get(number).url_ref))[0].meta_json
+        return offered(*self.partition.texts_at(self.partition.get(number).url_ref)).seed.meta_json
 
     def hosts_in_flight(self) -> Counter[int]:
         """Return how many rows of each host key are handed out and not settled."""
@@ -207,7 +207,7 @@ class DurableFrontier:
 
         False, too, where it is not admitted: it is known from then on, and TRAPPED.
         """
-        seed, key, source, priority, hops, _ = offer
+        seed, key, source, priority, hops, *_ = offer
         host, path = key
         # What cannot be kept is refused before the key is claimed, which would lead to no row.
         order, texts = order_of(priority), offered_entries(offer)

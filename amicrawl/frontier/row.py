@@ -6,8 +6,10 @@ an outcome; what a row looks like in between is the frontier's own affair.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum, IntEnum, StrEnum
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import AmicrawlError
@@ -31,6 +33,47 @@ class Source(IntEnum):
     MANUAL = 4
 
 
+class Hop(StrEnum):
+    """A step from one URL to another that it names; the letters are those of Heritrix's crawl logs."""
+
+    LINK = "L"
+    REQUISITE = "E"
+    REDIRECT = "R"
+    SITEMAP = "M"
+    PREREQUISITE = "P"
+    """robots.txt, which has no row."""
+
+
+_LETTERS = 50
+
+
+@lru_cache(maxsize=1024)
+def extended(route: str, hop: Hop) -> str:
+    """Return *route* with one more *hop*."""
+    if len(route) < _LETTERS:
+        return route + hop.value
+    left_out, plus, letters = route.rpartition("+")
+    return f"{_number(left_out) + 1 if plus else 1}+{letters[1:]}{hop.value}"
+
+
+def hops_of(route: str) -> int:
+    """Return how many hops *route* has."""
+    left_out, _, letters = route.rpartition("+")
+    return _number(left_out) + len(letters)
+
+
+def is_route(text: object) -> bool:
+    """Return whether *text* is a route."""
+    return isinstance(text, str) and _ROUTE.fullmatch(text) is not None
+
+
+_ROUTE = re.compile(rf"[LERMP]{{0,{_LETTERS}}}|[1-9][0-9]{{0,8}}\+[LERMP]{{{_LETTERS}}}")
+
+
+def _number(digits: str) -> int:
+    return int(digits) if digits else 0
+
+
 class Offer(NamedTuple):
     """A URL that the crawl would like fetched."""
 
@@ -45,6 +88,11 @@ class Offer(NamedTuple):
     """Links or redirects that led here, from the first URL asked for; 65,535 stands for all beyond."""
     extra: Mapping[str, object] | None = None
     """What the crawl needs to make the request again, as JSON can say it; handed back as it is."""
+    via: str = ""
+    """The URL that it was first found on; empty for a start URL, and where that is not known."""
+    route: str = ""
+    """How it was reached from a start URL, a letter for each hop, as `Hop` says; empty for a start URL.
+    From the 51st hop on the first letters are left out, and their number and `+` are put in front."""
 
 
 @dataclass(slots=True)

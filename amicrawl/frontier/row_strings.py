@@ -4,13 +4,15 @@ A row refers to its URL and to its ETag. What it has no column for is JSON in th
 arena, the annex, which begins with two octets of its own. No reference leads to an annex, so that other
 software ignores it.
 
-    behind the URL   {"x": extra, "j": meta_json, "d": digest, "e": etag, "m": last_modified,
-                      "t": captured_at, "u": original_url, "w": payload_digest}
+    behind the URL   {"v": [n, rest of via], "h": route, "x": extra, "j": meta_json, "d": digest,
+                      "e": etag, "m": last_modified, "t": captured_at, "u": original_url,
+                      "w": payload_digest}
     behind the ETag  {"d": digest, "m": last_modified, "t": captured_at, "u": original_url,
                       "w": payload_digest}
 
 Empty values are left out; without any value there is no annex. `Last-Modified` is also a column, in
-hours since 1970.
+hours since 1970. The first n characters of `via`, the URL that named this one, are those of the URL
+itself: most links lead to a neighbour, so that few are left, and an annex needs no other row.
 """
 
 from __future__ import annotations
@@ -19,12 +21,12 @@ import json
 from email.utils import formatdate
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.strings import ANNEX_MARK
-from amicrawl.frontier.row import Found, Offer, Source
+from amicrawl.frontier.row import Found, Offer, Source, is_route
 from amicrawl.message import http_date
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, octets, text_of
@@ -43,19 +45,23 @@ _quoted = encode_basestring_ascii
 
 def offered_entries(offer: Offer) -> bytes:
     """Return the arena entries of *offer*: its URL, and the annex if there is more to say."""
-    seed = offer.seed
-    url = entry_of(octets(seed.url))
+    seed, _, _, _, _, extra, via, route = offer
+    url = seed.url
+    entry = entry_of(octets(url))
     if not (
-        offer.extra
-        or seed.meta_json
-        or seed.digest
-        or seed.etag
-        or seed.last_modified
-        or seed.captured_at
+        seed.meta_json or seed.digest or seed.etag or seed.last_modified or seed.captured_at or extra
     ):
-        return url
-    return url + _annex(
-        x=dict(offer.extra) if offer.extra else None,
+        if not via:
+            return entry
+        # One string for what nearly all links have, as in `found_entries`.
+        shared = _shared(url, via)
+        said = f'{{"v":[{shared},{_quoted(via[shared:])}],"h":"{route}"}}'
+        return entry + entry_of(ANNEX_MARK + said.encode("ascii"))
+    shared = _shared(url, via)
+    return entry + _annex(
+        v=[shared, via[shared:]] if via else None,
+        h=route,
+        x=dict(extra) if extra else None,
         j=seed.meta_json,
         d=seed.digest,
         e=seed.etag,
@@ -64,6 +70,22 @@ def offered_entries(offer: Offer) -> bytes:
         u=seed.original_url,
         w=seed.payload_digest,
     )
+
+
+def _shared(url: str, via: str) -> int:
+    """Return how many characters *url* and *via* have in common: the directory or the host of *via*."""
+    for start in _starts(via):
+        if url.startswith(start):
+            return len(start)
+    return 0
+
+
+@lru_cache(maxsize=256)
+def _starts(via: str) -> tuple[str, ...]:
+    """Return directory and host of the URL *via*, up to their slashes; the links of a page share it."""
+    path = via.partition("?")[0]
+    ends = path.rfind("/") + 1, path.find("/", path.find("//") + 2) + 1
+    return tuple(via[:end] for end in ends if end)
 
 
 def found_entries(found: Found) -> bytes:
@@ -81,12 +103,27 @@ def found_entries(found: Found) -> bytes:
     return entry + entry_of(b"%b{%b}" % (ANNEX_MARK, said[1:].encode())) if said else entry
 
 
-def offered(url: bytes, annex: bytes) -> tuple[Seed, Mapping[str, object] | None]:
-    """Return the seed and the `extra` that `offered_entries` was given; *annex* may be another entry."""
+class Offered(NamedTuple):
+    """What the strings of a row say of its offer."""
+
+    seed: Seed
+    extra: Mapping[str, object] | None = None
+    via: str = ""
+    route: str = ""
+
+
+def offered(url: bytes, annex: bytes) -> Offered:
+    """Return what `offered_entries` was given; *annex* may be another entry."""
+    text = text_of(url)
     if not annex.startswith(ANNEX_MARK) or not (said := _said(annex)):
-        return Seed(text_of(url)), None
+        return Offered(Seed(text))
+    via, route = _via(text, said.get("v")), said.get("h", "")
+    if not is_route(route):
+        route = ""
+    if len(said) == ("v" in said) + ("h" in said):
+        return Offered(Seed(text), None, via, route)
     seed = Seed(
-        text_of(url),
+        text,
         digest=_text(said, "d"),
         etag=_text(said, "e"),
         last_modified=_text(said, "m"),
@@ -96,7 +133,15 @@ def offered(url: bytes, annex: bytes) -> tuple[Seed, Mapping[str, object] | None
         meta_json=_text(said, "j"),
     )
     extra = said.get("x")
-    return seed, extra if isinstance(extra, dict) else None
+    return Offered(seed, extra if isinstance(extra, dict) else None, via, route)
+
+
+def _via(url: str, said: object) -> str:
+    """Return the URL that an annex of the row of *url* names as *said*; empty where it names none."""
+    match said:
+        case [int(shared), str(rest)] if 0 <= shared <= len(url):
+            return url[:shared] + rest
+    return ""
 
 
 def found(etag: bytes, annex: bytes) -> Found:
@@ -169,7 +214,7 @@ _SOURCES = {int(source): source for source in Source}
 
 def offer_of(partition: LivePartition, row: UrlRow, revisits: Revisits) -> Offer:
     """Return what was offered as *row*; by *revisits*, its seed knows of the last capture."""
-    seed, extra = offered(*partition.texts_at(row.url_ref))
+    seed, extra, via, route = offered(*partition.texts_at(row.url_ref))
     if row.etag_ref:
         last = found(*partition.texts_at(row.etag_ref))
         seed = revisits.seed_with(seed, last if last.last_modified else _dated(row, last))
@@ -178,7 +223,7 @@ def offer_of(partition: LivePartition, row: UrlRow, revisits: Revisits) -> Offer
     host, path, _, priority, depth, source, *_ = row
     if priority.is_integer():
         priority = int(priority)
-    return Offer(seed, UrlKey(host, path), _SOURCES[source], priority, depth, extra)
+    return Offer(seed, UrlKey(host, path), _SOURCES[source], priority, depth, extra, via, route)
 
 
 def _dated(row: UrlRow, last: Found) -> Found:

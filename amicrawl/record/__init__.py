@@ -18,7 +18,7 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive, WarcStage
     from amicrawl.record.bucket import Bucket, check_bucket_url, open_bucket, small_object
-    from amicrawl.record.captures import CaptureItem, row_of, validators_of
+    from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, row_of, validators_of
     from amicrawl.record.crawl_json import FILE_NAME, CrawlJson, known_files, read_crawl_json
     from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, expanded, number_in, warc_name
     from amicrawl.record.journal import CapturesJournal, journals, read_rows
@@ -57,6 +57,8 @@ else:
         Bucket="bucket",
         CAPTURES="table",
         CaptureItem="captures",
+        OF_SEED="captures",
+        Provenance="captures",
         CapturesJournal="journal",
         ConflictError="upload",
         CrawlJson="crawl_json",
@@ -109,6 +111,7 @@ else:
 __all__ = [
     "CAPTURES",
     "FILE_NAME",
+    "OF_SEED",
     "SUFFIX",
     "TABLE_NAME",
     "Archive",
@@ -122,6 +125,7 @@ __all__ = [
     "NotAManifestError",
     "NotAsSealedError",
     "OutputSink",
+    "Provenance",
     "Record",
     "RecordIds",
     "RecordLocation",

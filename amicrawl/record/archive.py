@@ -94,6 +94,7 @@ class Archive:
             ids=ids,
             originals=Originals() if config.dedup is Dedup.CRAWL else None,
             store_unchanged=config.store_unchanged,
+            metadata=config.warc_metadata,
         )
         """The stage that keeps records."""
         self._durability = config.durability
@@ -195,12 +196,17 @@ class WarcStage:
         ids: RecordIds,
         originals: Originals | None = None,
         store_unchanged: bool = False,
+        metadata: bool = False,
     ) -> None:
-        """*originals* is None where payloads are compared with what the seed knows alone."""
+        """*originals* is None where payloads are compared with what the seed knows alone.
+
+        With *metadata*, a record for each capture says how its URL was found.
+        """
         self.writer = writer
         self._ids = ids
         self._originals = originals
         self._store_unchanged = store_unchanged
+        self._metadata = metadata
 
     def add(self, *items: CaptureItem) -> None:
         """Take the captures of *items*, and fill in what each item says of its record.
@@ -228,7 +234,8 @@ class WarcStage:
             stored=self._originals,
             store_unchanged=self._store_unchanged,
         )
-        records = exchange_records(capture, digests, decision=decision, ids=self._ids)
+        found = item.provenance if self._metadata else None
+        records = exchange_records(capture, digests, decision=decision, ids=self._ids, found=found)
         item.is_revisit = decision.profile is not None
         item.original = decision.original
         if decision.original is not None:

@@ -34,13 +34,17 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
                     as for a chunked body; else empty
     original_url    of a revisit, the URL of the record with the payload; else empty
     original_at     of a revisit, the WARC-Date of that record in Unix milliseconds; 0 where unknown
+    via             the URL that it was first found on; empty for a start URL
+    link            how it was found: seed, link, requisite, redirect, sitemap, or robots (robots.txt
+                    and what it names); empty where unknown
+    hops            how many URLs lead to it, each first found on the one before; 0 for a start URL
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
@@ -87,6 +91,9 @@ COLUMNS: Final[tuple[tuple[str, str], ...]] = (
     ("payload_digest", "string"),
     ("original_url", "string"),
     ("original_at", "int64"),
+    ("via", "string"),
+    ("link", "string"),
+    ("hops", "int32"),
 )
 """Names of the columns, and the Arrow type of each."""
 
@@ -107,6 +114,22 @@ TLS_FAULT = "tls_fault"
 _INT32_MAX = 2**31 - 1
 
 
+class Provenance(NamedTuple):
+    """How a URL was found."""
+
+    via: str = ""
+    """The URL that it was first found on; empty for a start URL, and where that is not known."""
+    link: str = ""
+    """The value of the column; empty where it is not known."""
+    hops: int = 0
+    route: str = ""
+    """The letters of its hops, as in `hopsFromSeed` of a metadata record."""
+
+
+OF_SEED = Provenance(link="seed")
+"""What is said of a start URL."""
+
+
 @dataclass(slots=True)
 class CaptureItem:
     """A capture, the seed it was made for, and where it is kept.
@@ -120,6 +143,7 @@ class CaptureItem:
     """How often the URL was asked for until this came of it, this time included."""
     final_url: str = ""
     """Where a redirect points, resolved; empty for any other answer."""
+    provenance: Provenance = OF_SEED
 
     location: RecordLocation | None = None
     """The response or revisit record; None where nothing was stored."""
@@ -147,6 +171,7 @@ def row_of(item: CaptureItem) -> Row:
     warc_file, warc_offset, warc_length = item.location or _NOWHERE
     content_type, etag, last_modified = item.described = _described(item)
     failed, original = capture.status == 0, item.original
+    via, link, hops, _ = item.provenance
     return {
         "url": url,
         "host": host_of(url),
@@ -174,6 +199,9 @@ def row_of(item: CaptureItem) -> Row:
         "payload_digest": item.payload_digest,
         "original_url": _printable(original.url) if original is not None else "",
         "original_at": original.captured_at if original is not None else 0,
+        "via": _printable(via),
+        "link": link,
+        "hops": hops,
     }
 
 

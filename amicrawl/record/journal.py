@@ -20,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.disk import OutputFile, Trust, explained, remove_durably
-from amicrawl.record.captures import COLUMNS, NULLABLE, row_of
+from amicrawl.record.captures import COLUMNS, EMPTY, NULLABLE, row_of
 from amicrawl.record.digests import digests_of
 from amicrawl.record.files import TABLE_NAME
 
@@ -85,6 +85,8 @@ RowTuple = tuple[Any, ...]
 """The values of a row in the order of `COLUMNS`."""
 
 NAMES = tuple(name for name, _ in COLUMNS)
+_ADDED = {name: EMPTY[kind] for name, kind in COLUMNS[26:]}
+"""Columns that journals of earlier versions do not have."""
 _values_of: Callable[[dict[str, Any]], RowTuple] = itemgetter(*NAMES)
 _PYTHON_TYPES = {"string": str, "int32": int, "int64": int, "bool": bool}
 _TYPES = tuple(_PYTHON_TYPES[kind] for _, kind in COLUMNS)
@@ -155,7 +157,8 @@ def _without_surrogates(value: str | int | None) -> str | int | None:
 def _row_in(line: bytes) -> tuple[RowTuple | None, str]:
     """Return the row that *line* holds, or None and why it holds none."""
     try:
-        values = _values_of(orjson.loads(line))
+        said = orjson.loads(line)
+        values = _values_of(said if len(said) >= len(NAMES) else {**_ADDED, **said})
     except orjson.JSONDecodeError as error:
         return None, f"not JSON ({error.msg})"
     except (KeyError, TypeError):

@@ -21,7 +21,7 @@ from isal import isal_zlib
 
 from amicrawl.capture import Capture, Truncation
 from amicrawl.message import final_head, is_chunked, status_of
-from amicrawl.record.captures import CaptureItem
+from amicrawl.record.captures import CaptureItem, Provenance
 from amicrawl.record.digests import digests_of
 from amicrawl.record.files import described
 from amicrawl.record.revisit import Original, Profile
@@ -239,6 +239,7 @@ def rebuilt(path: Path, member: RecordMember, *, warc_file: str) -> CaptureItem:
         capture,
         Seed(url),
         final_url=_redirect_target(capture),
+        provenance=Provenance(),
         location=RecordLocation(warc_file, member.offset, member.length),
         record_id=fields.get("warc-record-id", ""),
     )

@@ -12,7 +12,9 @@ field or a record.
 
 An exchange is a request record (where the bytes that were sent are known) and, right behind it, the
 response or revisit record. Each names the other by `WARC-Concurrent-To`, so that a reader who was sent
-to one of them finds the other, and both bear the moment the request began as `WARC-Date`.
+to one of them finds the other, and both bear the moment the request began as `WARC-Date`. Where the
+crawl asks for it, a metadata record is before them, with the fields that Heritrix writes: `via`,
+`hopsFromSeed`, `fetchTimeMs`, and `seed` for a start URL.
 
 The block of an identical-digest revisit is the response's head alone, which the standard wants marked
 `WARC-Truncated: length`; that of a 304 is the 304 as received. Both carry the digest of the payload
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from amicrawl.capture import Body, Capture, Tls
+    from amicrawl.record.captures import Provenance
     from amicrawl.record.digests import Digests
     from amicrawl.record.revisit import Original, RevisitDecision
 
@@ -72,6 +75,7 @@ class RecordType(StrEnum):
     """The types of record that are written here."""
 
     WARCINFO = "warcinfo"
+    METADATA = "metadata"
     REQUEST = "request"
     RESPONSE = "response"
     REVISIT = "revisit"
@@ -211,9 +215,16 @@ TLS_FAULT = "WARC-TLS-Fault"
 
 
 def exchange_records(
-    capture: Capture, digests: Digests, *, decision: RevisitDecision, ids: RecordIds
+    capture: Capture,
+    digests: Digests,
+    *,
+    decision: RevisitDecision,
+    ids: RecordIds,
+    found: Provenance | None = None,
 ) -> list[Record]:
     """Return the records of *capture* in the order they are written, the response or revisit last.
+
+    A metadata record says how the URL was *found*; None for no such record.
 
     Raises AmicrawlError where a value cannot stand in a field. A capture without a response (status 0)
     has no records and must not be given.
@@ -223,7 +234,7 @@ def exchange_records(
         capture.ip_address, capture.protocol, capture.tls, capture.reconstructed_by
     )
     answer_id = ids()
-    records = []
+    records = [] if found is None else [_metadata_record(capture, found, answer_id, ids)]
     if capture.request:
         request_id = ids()
         request_lines = (
@@ -243,6 +254,22 @@ def exchange_records(
     lines += "Content-Type: application/http;msgtype=response\r\n"
     records.append(Record(kind, answer_id, date, lines, capture.head, body))
     return records
+
+
+def _metadata_record(capture: Capture, found: Provenance, answer_id: str, ids: RecordIds) -> Record:
+    """Return what is known of *capture* besides, as `application/warc-fields`."""
+    fields = [("via", target_uri(found.via))] if found.via else []
+    if found.route:
+        fields.append(("hopsFromSeed", found.route))
+    elif found.link == "seed":
+        fields.append(("seed", ""))
+    fields.append(("fetchTimeMs", str(capture.duration_ms)))
+    block = field_lines(fields).encode()
+    lines = (
+        f"WARC-Target-URI: {target_uri(capture.url)}\r\nWARC-Concurrent-To: {answer_id}\r\n"
+        f"WARC-Block-Digest: {block_digest(block)}\r\nContent-Type: application/warc-fields\r\n"
+    )
+    return Record(RecordType.METADATA, ids(), warc_date(capture.started), lines, block)
 
 
 def warcinfo_record(

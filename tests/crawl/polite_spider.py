@@ -43,6 +43,6 @@ class PoliteSpider(Spider):
         for page in range(4):
             yield Request(f"http://127.0.0.5:{self.port}/free/{page}")
 
-    def _note(self, sitemaps: list[str]) -> None:
+    def _note(self, sitemaps: list[str], robots: str) -> None:
         with self.told.open("a") as file:
             file.write(" ".join(sitemaps) + "\n")

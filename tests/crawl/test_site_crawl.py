@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
-from archive_reading import check_sealed, rows
+from archive_reading import check_sealed, records, rows
 from loopback import RawServer, crawl_site, page, recrawl, write_lines
+from typer.testing import CliRunner
 
+from amicrawl.cli import app
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -113,6 +115,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
     settings = {
         "AMICRAWL_ROBOTS": "obey",
         "AMICRAWL_SITEMAPS": "1",
+        "AMICRAWL_WARC_METADATA": "1",
         "AMICRAWL_IGNORES": r"/login\.php$ \.never$",
     }
     site = Site()
@@ -159,6 +162,71 @@ def test_one_text_under_many_names_is_taken_for_an_error_page(crawled: Crawled) 
     # The first few are believed; what those link to is one page, and a trap no deeper than that.
     assert crawled.crawl_json["links"]["error_pages"] >= 15
     assert {f"/site/error-{n}" for n in range(1, 30)} <= crawled.taken
+
+
+def found(crawled: Crawled, path: str) -> tuple[str, str, int]:
+    """Return how the index says that *path* was found: on which path, as what, and how far."""
+    origin = f"http://127.0.0.1:{crawled.port}"
+    [row] = [row for row in rows(crawled.out) if row["url"] == origin + path]
+    return row["via"].removeprefix(origin), row["link"], row["hops"]
+
+
+def test_the_index_says_where_each_url_was_found_first(crawled: Crawled) -> None:
+    assert found(crawled, "/site/") == ("", "seed", 0)
+    assert found(crawled, "/site/b") == ("/site/a", "link", 2)
+    assert found(crawled, "/site/deep/d") == ("/site/deep/c", "link", 4)
+    assert found(crawled, "/site/pic2.png") == ("/site/", "requisite", 1)
+    assert found(crawled, "/site/landed") == ("/site/moved", "redirect", 2)
+    assert found(crawled, "/site/after-landing") == ("/site/landed", "link", 3)
+    assert found(crawled, "/robots.txt") == ("/site/", "robots", 1)
+    assert found(crawled, "/site/map.xml.gz") == ("/robots.txt", "robots", 1)
+    assert found(crawled, "/site/from-sitemap") == ("/site/map.xml.gz", "sitemap", 2)
+    [refused] = [row for row in rows(crawled.out) if "secret" in row["url"]]
+    assert (refused["via"].rpartition("/")[2], refused["link"], refused["hops"]) == ("a", "link", 2)
+
+
+def test_explain_and_frontier_show_say_how_a_url_was_found(crawled: Crawled) -> None:
+    origin = f"http://127.0.0.1:{crawled.port}"
+    out = str(crawled.out)
+
+    def said(*words: str) -> list[str]:
+        return [line.strip() for line in CliRunner().invoke(app, words).output.splitlines()]
+
+    explained = said("explain", f"{origin}/site/after-landing", "--dir", out)
+    way = [line.removeprefix("frontier").strip() for line in explained if line.startswith("frontier")]
+    assert way[:4] == [
+        "crawled, found as link, 3 hops from a start",
+        f"first found on {origin}/site/landed",
+        f"first found on {origin}/site/moved",
+        f"first found on {origin}/site/",
+    ]
+    sentence = f"It was first found on {origin}/site/landed (link), 3 hops from a start, LRL."
+    assert sentence in said("frontier", "explain", out, f"{origin}/site/after-landing")
+    shown = said("frontier", "show", out, f"{origin}/site/pic2.png")
+    assert {"via", "link", "hops", "route"} <= {line.partition(" ")[0] for line in shown}
+    assert any(line.split() == ["via", f"{origin}/site/"] for line in shown)
+    needed = said("explain", f"{origin}/site/pic2.png", "--dir", out, "--json")
+    assert json.loads("".join(needed))["kind"] == "requisite"
+
+
+def test_each_capture_has_a_metadata_record_where_that_is_asked_for(crawled: Crawled) -> None:
+    origin = f"http://127.0.0.1:{crawled.port}"
+    said: dict[str, list[str]] = {}
+    for record in records(crawled.out):
+        if record.rec_type == "metadata":
+            assert record.rec_headers["Content-Type"] == "application/warc-fields"
+            response = record.rec_headers["WARC-Concurrent-To"]
+            said[response] = record.raw_stream.read().decode().splitlines()
+    by_url = {row["url"]: said.pop(row["record_id"]) for row in rows(crawled.out) if row["record_id"]}
+    assert not said
+    assert by_url[f"{origin}/site/"][0] == "seed: "
+    assert by_url[f"{origin}/site/after-landing"][:2] == [
+        f"via: {origin}/site/landed",
+        "hopsFromSeed: LRL",
+    ]
+    assert by_url[f"{origin}/site/pic2.png"][1] == "hopsFromSeed: E"
+    assert by_url[f"{origin}/robots.txt"][1] == "hopsFromSeed: P"
+    assert by_url[f"{origin}/site/from-sitemap"][1] == "hopsFromSeed: MM"
 
 
 def test_a_url_is_taken_once_however_often_it_is_linked_to(crawled: Crawled) -> None:

@@ -38,6 +38,8 @@ LINKS = [
         priority=0.5,
         hops=65535,
         extra={REQUISITE: 2, PRIMARY: "http://example.org/"},
+        via="http://example.org/a.css",
+        route="LEE",
     ),
 ]
 

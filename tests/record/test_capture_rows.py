@@ -1,4 +1,4 @@
-"""The row of a capture: thirteen columns that others know, ten of ours, and what each says when."""
+"""The row of a capture: thirteen columns that others know, sixteen of ours, and what each says when."""
 
 from __future__ import annotations
 
@@ -53,6 +53,9 @@ def test_names_and_types_of_the_columns_are_pinned() -> None:
         ("payload_digest", "string"),
         ("original_url", "string"),
         ("original_at", "int64"),
+        ("via", "string"),
+        ("link", "string"),
+        ("hops", "int32"),
     ]
     assert [field.name for field in CAPTURES if field.nullable] == ["ttfb_ms"]
 
@@ -85,6 +88,9 @@ def test_the_row_of_a_success() -> None:
         "payload_digest": "",
         "original_url": "",
         "original_at": 0,
+        "via": "",
+        "link": "seed",
+        "hops": 0,
     }
 
 

@@ -308,9 +308,18 @@ def test_a_table_with_the_thirteen_columns_alone_is_taken_over(tmp_path: Path) -
     assert old == known | {"status": 0, "error": "", "ttfb_ms": None, "unchanged": False} | {
         "etag": "", "last_modified": "", "final_url": "", "ip_address": "", "protocol": "",
         "duration_ms": 0, "truncated": "", "record_id": "", "attempts": 0,
-        "payload_digest": "", "original_url": "", "original_at": 0,
+        "payload_digest": "", "original_url": "", "original_at": 0, "via": "", "link": "", "hops": 0,
     }  # fmt: skip
     assert new["url"] == "http://new/"
+
+
+def test_the_journal_of_an_earlier_version_is_taken_in(tmp_path: Path) -> None:
+    earlier = dict(list(row_of(item(failed("http://old/"))).items())[:26])
+    (tmp_path / "captures-00000.open").write_bytes(orjson.dumps(earlier) + b"\n")
+    keep(tmp_path, item(failed("http://new/")))
+    old, new = table_rows(tmp_path)
+    assert old == earlier | {"via": "", "link": "", "hops": 0}
+    assert (new["url"], new["link"]) == ("http://new/", "seed")
 
 
 def test_a_table_with_unknown_columns_is_refused_and_left_alone(tmp_path: Path) -> None:

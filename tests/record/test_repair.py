@@ -237,7 +237,7 @@ def test_a_lost_row_is_made_again_from_its_record(tmp_path: Path) -> None:
     (lost / JOURNAL).unlink()
     assert mend(made).rows_kept == 10
     assert mend(lost).rows_rebuilt == 10
-    unknown = ("fetched_at", "duration_ms", "ttfb_ms")
+    unknown = ("fetched_at", "duration_ms", "ttfb_ms", "link")
     assert rows_but(table_rows(lost), *unknown) == rows_but(table_rows(made), *unknown)
     for row in table_rows(lost):
         assert (row["fetched_at"], row["duration_ms"], row["ttfb_ms"]) == (1767268800123, 0, None)

@@ -28,13 +28,14 @@ from amicrawl.cli.frontier.rows import (
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.config import Identity
+from amicrawl.crawl import provenance_of
 from amicrawl.errors import InputError
-from amicrawl.frontier import IDENTITY, RESTING, WAITING, Status
+from amicrawl.frontier import IDENTITY, RESTING, WAITING, Offer, Source, Status, offered
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec
-from amicrawl.frontier.format.strings import annex_at, string_at, unpack_robots
+from amicrawl.frontier.format.strings import ANNEX_MARK, annex_at, string_at, unpack_robots
 from amicrawl.terminal import harmless, human_span
-from amicrawl.urls import Canonical, canonical_form, url_key
+from amicrawl.urls import Canonical, UrlKey, canonical_form, url_key
 from amicrawl.urls import seed_key as seeded_key
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.cli.frontier.rows import RowSource
-    from amicrawl.urls import UrlKey
 
 
 _HOURS = ("first_seen", "last_crawled", "last_changed", "next_due", "last_modified")
@@ -112,7 +112,38 @@ def row_facts(source: RowSource, row: int) -> dict[str, Any]:
         annex = annex_at(arena, facts[ref]) if name != "redirect" else None
         if annex is not None:
             facts[f"{name}_annex"] = _json_or_text(annex)
-    return facts
+    return facts | _found_by(source, row, string_at(arena, facts["url_ref"]) or b"", arena)
+
+
+def _found_by(source: RowSource, row: int, url: bytes, arena: bytes | memoryview) -> dict[str, Any]:
+    """Return where URL row *row*, of *url*, was found first, and how, as in the index of a crawl."""
+    fields = source.rows(np.array([row]), ["url_ref", "source", "depth"])
+    annex = annex_at(arena, int(fields["url_ref"][0]))
+    said = offered(url, b"" if annex is None else ANNEX_MARK + annex)
+    number = int(fields["source"][0])
+    known = Source(number) if number in set(Source) else Source.LINK
+    offer = Offer(
+        said.seed, UrlKey(0, 0), known, 0, int(fields["depth"][0]), said.extra, said.via, said.route
+    )
+    via, link, hops, route = provenance_of(offer)
+    return {"via": via, "link": link, "hops": hops, "route": route}
+
+
+_LONGEST_WAY = 50
+
+
+def way_to(source: RowSource, row: dict[str, Any]) -> list[str]:
+    """Return the URLs that lead to the URL of *row*, as `row_facts` gives it, the nearest first.
+
+    Each was first found on the next; at most 50, and no further than there are rows.
+    """
+    way: list[str] = []
+    via = str(row["via"])
+    while via and via not in way and len(way) < _LONGEST_WAY:
+        way.append(via)
+        match = find(source, via)
+        via = "" if match is None else str(row_facts(source, match.row)["via"])
+    return way
 
 
 def host_facts(source: RowSource, host_key: int) -> dict[str, Any] | None:
@@ -299,6 +330,13 @@ def sentences(
     key = f"{row['host_key']}:{row['path_key']}"
     says.append(f"Its row, number {row['row']}, has the key {key}, matched by its {convention}.")
     says.append(f"It was found as {row['source_name']}, at depth {row['depth']}.")
+    if row.get("via"):
+        hops = "hop" if row["hops"] == 1 else "hops"
+        route = f", {row['route']}" if row["route"] else ""
+        says.append(
+            f"It was first found on {row['via']} ({row['link']}), {row['hops']} {hops} from a start"
+            f"{route}."
+        )
     says += _history(row)
     due, reason = _due(row, asked.second)
     says.append(reason)

@@ -32,6 +32,7 @@ from amicrawl.crawl.decision import final_url
 from amicrawl.crawl.guest.connections import guest_resolver, policy_of, say_how, tls_settings_of
 from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.links import META_JSON
+from amicrawl.crawl.requests import provenance_of_request
 from amicrawl.crawl.responses import EXCEPTIONS, headers_of, make_response
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.wiring import make_guest_wire
@@ -317,6 +318,7 @@ async def record(run: Run, request: Request, capture: Capture) -> None:
         seed=Seed(capture.url, meta_json=str(request.meta.get(META_JSON, ""))),
         attempts=int(request.meta.get("retry_times", 0)) + 1,
         final_url=final_url(capture),
+        provenance=provenance_of_request(request),
     )
     try:
         await run.record(item)

@@ -57,7 +57,8 @@ _SCRAPYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 """By field of the configuration, the setting of Scrapy that says the same, and how."""
 
 _FOLLOWED = frozenset({
-    "out", "run_id", "warc_size", "warc_prefix", "store_unchanged", "dedup", "durability", "operator",
+    "out", "run_id", "warc_size", "warc_prefix", "store_unchanged", "warc_metadata", "dedup",
+    "durability", "operator",
     "connect_timeout", "max_header", "spool_above", "allow_private", "dns_servers", "proxy", "cookies",
     "stop_pages", "stop_bytes", "stop_time", "stop_errors", "stop_free", "pause_free", "bucket",
     "remove_uploaded", "metrics", "webhooks", "webhook_secret", "log_format", "redis_prefix",

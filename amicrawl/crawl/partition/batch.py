@@ -1,9 +1,9 @@
 """Batches of links for another partition, as they are sent. Pure.
 
 A batch is a list of links, JSON, deflated. A link says what an offer does, and keeps silent about what
-is usual: {"u": url, "s": source, "p": priority, "h": hops, "x": extra}, and of a seed what its producer
-knew: {"d": digest, "e": etag, "m": last_modified, "t": captured_at, "o": original_url,
-"w": payload_digest, "j": meta_json}.
+is usual: {"u": url, "s": source, "p": priority, "h": hops, "x": extra, "v": via, "r": route}, and of a
+seed what its producer knew: {"d": digest, "e": etag, "m": last_modified, "t": captured_at,
+"o": original_url, "w": payload_digest, "j": meta_json}.
 Its key is not in it: the receiver works that out. Everything in a batch is hostile until parsed.
 """
 
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.errors import InputError
-from amicrawl.frontier import Source
+from amicrawl.frontier import Source, is_route
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ LARGEST = 8 << 20
 
 _SOURCES = {int(source): source for source in Source}
 _FARTHEST = 0xFFFF
+_LONGEST = 1 << 16
+"""Characters of a URL."""
 _GREATEST = 1 << 24
 _TEXTS = {
     "d": "digest",
@@ -53,11 +55,13 @@ class PartitionLink:
     priority: float = 0
     hops: int = 0
     extra: Mapping[str, object] | None = None
+    via: str = ""
+    route: str = ""
 
     @classmethod
     def of(cls, offer: Offer) -> PartitionLink:
         """Return *offer* without its key."""
-        return cls(offer.seed, offer.source, offer.priority, offer.hops, offer.extra)
+        return cls(offer.seed, *offer[2:])
 
 
 def encoded_link(link: PartitionLink) -> str:
@@ -70,6 +74,8 @@ def encoded_link(link: PartitionLink) -> str:
         said["h"] = link.hops
     if link.extra:
         said["x"] = dict(link.extra)
+    if link.via:
+        said["v"], said["r"] = link.via, link.route
     for name, field in _TEXTS.items():
         if text := getattr(seed, field):
             said[name] = text
@@ -118,7 +124,7 @@ def _link(said: Any) -> PartitionLink:
     if not isinstance(said, dict):
         raise TypeError("a link is an object")
     url = said.get("u")
-    if not isinstance(url, str) or not url or len(url) > 1 << 16:
+    if not isinstance(url, str) or not url or len(url) > _LONGEST:
         raise ValueError("a link has a URL of at most 65,536 characters")
     extra = said.get("x")
     if extra is not None and not isinstance(extra, dict):
@@ -130,7 +136,11 @@ def _link(said: Any) -> PartitionLink:
     if source is None:
         raise ValueError("no such source")
     seed = Seed(url, captured_at=_whole(said, "t", _LATEST), **texts)
-    return PartitionLink(seed, source, _priority(said.get("p", 0)), _whole(said, "h", _FARTHEST), extra)
+    via, route = said.get("v", ""), said.get("r", "")
+    if not isinstance(via, str) or len(via) > _LONGEST or not is_route(route):
+        raise ValueError("where a link was found is a URL, and how it was reached a route")
+    hops = _whole(said, "h", _FARTHEST)
+    return PartitionLink(seed, source, _priority(said.get("p", 0)), hops, extra, via, route)
 
 
 def _whole(said: dict[str, Any], name: str, most: int) -> int:

@@ -129,7 +129,10 @@ def offer_of(
         if not _is_carried(name, value):
             return f"a page says nothing of {name[:50]!r} with that value"
         extra[name] = value
-    return Offer(link.seed, key, link.source, link.priority, link.hops, extra or None)
+    offer = Offer(link.seed, key, link.source, link.priority, link.hops, extra or None)
+    # It ends up in the index and in a record, never in a request.
+    is_sound = not link.via or not isinstance(fetchable(link.via), Refused)
+    return offer._replace(via=link.via, route=link.route) if is_sound else offer
 
 
 def _is_carried(name: str, value: object) -> bool:

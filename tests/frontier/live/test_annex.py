@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier import Found, Offer, Source
+from amicrawl.frontier import Found, Hop, Offer, Source, extended, hops_of, is_route
 from amicrawl.frontier.arena import StringArena, entry_of
 from amicrawl.frontier.format.strings import ANNEX_MARK
-from amicrawl.frontier.row_strings import found, found_entries, offered, offered_entries
+from amicrawl.frontier.row_strings import Offered, found, found_entries, offered, offered_entries
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, text_of
 
@@ -39,6 +39,8 @@ SEEDS = st.builds(
     original_url=TEXTS,
     payload_digest=TEXTS,
 )
+
+ROUTES = st.from_regex(r"[LERM]{0,50}|[1-9]\+[LERM]{50}", fullmatch=True)
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +69,50 @@ def offer(seed: Seed, extra: dict[str, Any] | None = None) -> Offer:
 def test_an_offer_comes_back_from_the_arena(directory: Path, seed: Seed, extra: dict[str, Any]) -> None:
     next_url = entry_of(b"http://behind.test/")
     entries = offered_entries(offer(seed, extra))
-    assert offered(*read_back(directory, entries, behind=next_url)) == (seed, extra)
-    assert offered(*read_back(directory, entries)) == (seed, extra)
+    assert offered(*read_back(directory, entries, behind=next_url)) == Offered(seed, extra)
+    assert offered(*read_back(directory, entries)) == Offered(seed, extra)
+
+
+@pytest.mark.slow
+@given(
+    seed=st.one_of(st.builds(Seed, OCTETS), SEEDS),
+    via=OCTETS,
+    shared=st.integers(0, 9),
+    route=ROUTES,
+    extra=st.sampled_from([None, {"a": 1}]),
+)
+def test_where_a_url_was_found_comes_back_from_the_arena(
+    directory: Path, seed: Seed, via: str, shared: int, route: str, extra: dict[str, Any] | None
+) -> None:
+    host = "http://h.test/a/b.html"
+    via = host[: 2 * shared] + "/" + via
+    seed = seed._replace(url=host[:shared] + "/" + seed.url)
+    entries = offered_entries(offer(seed, extra)._replace(via=via, route=route))
+    assert offered(*read_back(directory, entries)) == Offered(seed, extra, via, route)
+
+
+def test_of_a_neighbour_only_the_file_name_is_written() -> None:
+    first = "https://docs.example.org/library/functions/index.html"
+    entries = offered_entries(
+        offer(Seed("https://docs.example.org/library/functions/abs.html"))._replace(
+            via=first, route="LL"
+        )
+    )
+    assert entries.endswith(b'{"v":[43,"index.html"],"h":"LL"}')
+
+
+def test_a_long_route_keeps_its_last_hops_and_the_number_of_the_others() -> None:
+    route = ""
+    for hop in [Hop.LINK] * 60 + [Hop.REQUISITE]:
+        route = extended(route, hop)
+    assert route == "11+" + "L" * 49 + "E"
+    assert is_route(route)
+    assert hops_of(route) == 61
+    assert hops_of("LLE") == 3
+    assert [text for text in ("", "L", "LX", "1+L", "0+" + "L" * 50, None) if is_route(text)] == [
+        "",
+        "L",
+    ]
 
 
 @given(
@@ -98,7 +142,7 @@ def test_a_url_of_which_nothing_more_is_known_has_no_annex(url: str) -> None:
 def test_the_string_of_the_next_row_is_no_annex(behind: str) -> None:
     octets = behind.encode("utf-8", "surrogateescape")
     if not octets.startswith(ANNEX_MARK):
-        assert offered(b"http://a.test/", octets) == (Seed("http://a.test/"), None)
+        assert offered(b"http://a.test/", octets) == Offered(Seed("http://a.test/"))
 
 
 @pytest.mark.parametrize(
@@ -111,13 +155,16 @@ def test_the_string_of_the_next_row_is_no_annex(behind: str) -> None:
         ANNEX_MARK + b"null",
         ANNEX_MARK + b'{"d":1,"e":[],"m":null,"t":"x","u":{},"j":true,"x":[]}',
         ANNEX_MARK + b'{"t":true}',
+        ANNEX_MARK + b'{"v":[99,"x"],"h":"LL\\n"}',
+        ANNEX_MARK + b'{"v":[-1,"x"],"h":7}',
+        ANNEX_MARK + b'{"v":["x",1],"h":"1+L"}',
         ANNEX_MARK + b'{"t":1.5}',
         ANNEX_MARK + b"[" * 100_000,
         ANNEX_MARK + b'{"t":' + b"9" * 10_000 + b"}",
     ],
 )
 def test_of_an_annex_that_is_none_nothing_is_believed(annex: bytes) -> None:
-    assert offered(b"http://a.test/", annex) == (Seed("http://a.test/"), None)
+    assert offered(b"http://a.test/", annex) == Offered(Seed("http://a.test/"))
     assert found(b'"tag"', annex) == Found(etag='"tag"')
 
 
