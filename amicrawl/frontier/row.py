@@ -64,10 +64,11 @@ def hops_of(route: str) -> int:
 
 def is_route(text: object) -> bool:
     """Return whether *text* is a route."""
-    return isinstance(text, str) and _ROUTE.fullmatch(text) is not None
+    return isinstance(text, str) and re.fullmatch(ROUTE, text) is not None
 
 
-_ROUTE = re.compile(rf"[LERMP]{{0,{_LETTERS}}}|[1-9][0-9]{{0,8}}\+[LERMP]{{{_LETTERS}}}")
+ROUTE = rf"[LERMP]{{0,{_LETTERS}}}|[1-9][0-9]{{0,8}}\+[LERMP]{{{_LETTERS}}}"
+"""The expression that a route matches."""
 
 
 def _number(digits: str) -> int:

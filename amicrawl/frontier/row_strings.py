@@ -18,6 +18,7 @@ itself: most links lead to a neighbour, so that few are left, and an annex needs
 from __future__ import annotations
 
 import json
+import re
 from email.utils import formatdate
 from functools import lru_cache
 from json.encoder import encode_basestring_ascii
@@ -26,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.arena import entry_of
 from amicrawl.frontier.format.strings import ANNEX_MARK
-from amicrawl.frontier.row import Found, Offer, Source, is_route
+from amicrawl.frontier.row import ROUTE, Found, Offer, Source, is_route
 from amicrawl.message import http_date
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, octets, text_of
@@ -103,6 +104,12 @@ def found_entries(found: Found) -> bytes:
     return entry + entry_of(b"%b{%b}" % (ANNEX_MARK, said[1:].encode())) if said else entry
 
 
+_LINK_ANNEX = re.compile(
+    re.escape(ANNEX_MARK)
+    + rb"\{\"v\":\[([0-9]{1,5}),\"([^\"\\\x00-\x1f\x7f-\xff]*)\"\],\"h\":\"(%b)\"\}" % ROUTE.encode()
+).fullmatch
+
+
 class Offered(NamedTuple):
     """What the strings of a row say of its offer."""
 
@@ -115,6 +122,10 @@ class Offered(NamedTuple):
 def offered(url: bytes, annex: bytes) -> Offered:
     """Return what `offered_entries` was given; *annex* may be another entry."""
     text = text_of(url)
+    if usual := _LINK_ANNEX(annex):
+        # All that is known of nearly every link: parsing it as JSON takes twice as long.
+        shared, rest, route = usual.groups()
+        return Offered(Seed(text), None, _via(text, [int(shared), rest.decode("ascii")]), route.decode())
     if not annex.startswith(ANNEX_MARK) or not (said := _said(annex)):
         return Offered(Seed(text))
     via, route = _via(text, said.get("v")), said.get("h", "")

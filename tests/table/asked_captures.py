@@ -101,10 +101,25 @@ _ROWS: Final[list[tuple[str, str, int, int, str, int, str, bool, str, str, int]]
     ),
 ]
 
+# Of the crawl a day later: url, status, seconds, digest, unchanged, error, where it was found, and how.
+_LATER: Final[list[tuple[str, int, int, str, bool, str, str, str]]] = [
+    ("http://a.test/", 200, 0, "d1b", False, "", "", "seed"),
+    ("http://a.test/same", 304, 1, "d1", True, "", "http://a.test/", "link"),
+    ("http://a.test/new", 200, 2, "d7", False, "", "http://a.test/", "link"),
+    ("http://b.test/slow", 200, 3, "d8", False, "", "http://a.test/", "requisite"),
+    ("http://nowhere.test/", 0, 4, "", False, "dns: no such name", "", "seed"),
+]
 
-def write_captures(path: Path) -> Path:
-    """Write the index to the file *path*, and return it."""
+
+def write_captures(path: Path, *, twice: bool = False) -> Path:
+    """Write the index to the file *path*, and return it; of two crawls where *twice*."""
     rows: list[dict[str, Any]] = []
+    if twice:
+        for url, status, after, digest, unchanged, error, via, link in _LATER:
+            host = url.split("/")[2]
+            known = {"url": url, "host": host, "status": status, "digest": digest, "error": error}
+            found = {"via": via, "link": link, "hops": int(bool(via)), "unchanged": unchanged}
+            rows.append({**known, **found, "fetched_at": NOON + (86_400 + after) * 1000})
     for number, row in enumerate(_ROWS):
         url, host, status, after, kind, size, digest, unchanged, error, meta, duration = row
         rows.append(

@@ -21,6 +21,7 @@ from amicrawl.archive.table.named_queries import macros, named_queries, named_qu
 from amicrawl.archive.table.query import QueryTable
 from amicrawl.archive.table.schema import SCHEMAS
 from amicrawl.disk import Disk
+from amicrawl.errors import UsageError
 from amicrawl.record.table import CAPTURES
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         "eot": write_partitions(directory / "eot"),
         "ccindex": write_partitions(directory / "cc", CCINDEX),
         "captures": write_captures(directory / "crawl" / "captures.parquet"),
+        "captures_twice": write_captures(directory / "twice" / "captures.parquet", twice=True),
     }
 
 
@@ -127,7 +129,7 @@ def test_tables_that_are_made_of_an_index_answer_the_same(tmp_path: Path) -> Non
         assert (report.rows, report.rejects) == (41, 0)
     for asked in named_queries().values():
         right = expected(asked.name)
-        if right["table"] != "captures":
+        if asked.relation != "captures":
             with QueryTable(tmp_path / right["table"]) as table:
                 rows = values_of(table.ask(asked, chosen(right["parameters"])))
             assert [_rounded(row) for row in rows] == [_rounded(row) for row in right["rows"]], (
@@ -192,6 +194,17 @@ def test_every_parameter_has_its_place_and_every_place_a_parameter(name: str) ->
     assert "$" not in filled.replace("'$.\"'", "").replace("$'", "")
     for parameter in asked.parameters:
         assert parameter.kind == "ranking" or f"${parameter.name}" in asked.statement
+
+
+@pytest.mark.parametrize("moment", ["2026-11-23", "2026-11-23T12:30", "2026-11-23 12:30:59Z"])
+def test_a_time_is_written_in_the_usual_ways(moment: str) -> None:
+    assert f"'{moment}'" in named_query("captures_new_since").sql({"since": moment})
+
+
+@pytest.mark.parametrize("moment", ["", "yesterday", "2026-13-01", "2026-11-23T24:00", "2026-11-23'"])
+def test_what_is_not_a_time_is_refused(moment: str) -> None:
+    with pytest.raises(UsageError, match="time in UTC"):
+        named_query("captures_new_since").sql({"since": moment})
 
 
 def test_every_macro_can_be_made_alone() -> None:

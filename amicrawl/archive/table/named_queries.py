@@ -50,6 +50,10 @@ _HEADER = re.compile(r"-- (columns|optional|parameter|dialect): ?(.*)|-- (parame
 _PARAMETER = re.compile(r"(\w+) \(([^)]+)\) = (.*?): (.+)")
 _PLACE = re.compile(r"\$(\w+)")
 _WHOLE = re.compile(r"[0-9]{1,18}")
+_TIME = re.compile(
+    r"[0-9]{4}-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
+    r"([ T]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9])?Z?)?"
+)
 _NUMBER = re.compile(r"([0-9]{1,18}(\.[0-9]{0,18})?|\.[0-9]{1,18})")
 
 
@@ -59,7 +63,7 @@ class Parameter:
 
     name: str
     kind: str
-    """`text`, `whole`, `number`, `ranking` (a file), or the words to choose from, separated by `|`."""
+    """`text`, `whole`, `number`, `time`, `ranking` (a file), or words to choose from, between `|`."""
     default: str
     meaning: str
 
@@ -71,6 +75,11 @@ class Parameter:
                 words = "a whole number" if self.kind == "whole" else "a number"
                 raise UsageError(f"Parameter {self.name} is {words} ({self.meaning}); {value!r} is not.")
             return value
+        if self.kind == "time" and not _TIME.fullmatch(value):
+            raise UsageError(
+                f"Parameter {self.name} is a time in UTC such as 2026-11-23 or 2026-11-23T12:30 "
+                f"({self.meaning}); {value!r} is not."
+            )
         if "|" in self.kind and value not in self.kind.split("|"):
             raise UsageError(
                 f"Parameter {self.name} is one of {', '.join(self.kind.split('|'))} ({self.meaning}); "

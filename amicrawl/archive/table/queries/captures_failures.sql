@@ -1,9 +1,17 @@
 -- What failed, and why?
+-- What has been captured since is left out.
 --
--- columns: url, error
+-- columns: url, error, fetched_at
 -- dialect: ours
 
 SELECT url, error
-FROM captures
+FROM captures AS failed
 WHERE error <> ''
+  AND NOT EXISTS (
+    SELECT 1
+    FROM captures AS later
+    WHERE later.url = failed.url
+      AND later.error = ''
+      AND later.fetched_at >= failed.fetched_at
+  )
 ORDER BY url, error
