@@ -51,6 +51,10 @@ COMMANDS: Mapping[str, Place] = {
         "inspect:inspect",
         "Show what PATH holds: the captures of a crawl, or the records of a WARC file.",
     ),
+    "report": Place(
+        "report:report",
+        "Write a page about the crawl in DIR: rates over time, hosts, types, failures and remedies.",
+    ),
     "explain": Place("explain:explain", "Say whether a crawl takes URL, and which rule decides."),
     "check": Place("check:check", "Check crawl FILES, and report every fault with its line."),
     "frontier": Place("frontier:app", "Inspect, verify and convert frontier files and directories."),
@@ -102,7 +106,7 @@ COMMANDS: Mapping[str, Place] = {
 GROUPS: Mapping[str, str] = {
     name: group
     for group, names in {
-        "Crawl": ("crawl", "recrawl", "inspect", "explain", "check", "frontier", "url"),
+        "Crawl": ("crawl", "recrawl", "inspect", "report", "explain", "check", "frontier", "url"),
         "Archives": (
             *("index", "collection", "sidecar", "merge", "wat", "wet", "wacz", "cdx"),
             *("repair", "upload"),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         report_to_json,
         summary_to_json,
     )
+    from amicrawl.archive.report.crawl_figures import CrawlFigures, figures_of
+    from amicrawl.archive.report.crawl_page import page_of_crawl
     from amicrawl.archive.report.figures import Overlap, overlap_of, overlap_to_json
     from amicrawl.archive.report.inputs import STDIN, files_of
     from amicrawl.archive.report.page import page_of
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_exports(
         __name__,
+        CrawlFigures="crawl_figures",
+        figures_of="crawl_figures",
+        page_of_crawl="crawl_page",
         CDX_SUMMARY="counts",
         CORRECTED="counts",
         Counts="counts",
@@ -63,12 +68,14 @@ __all__ = [
     "REPLAY",
     "STDIN",
     "Counts",
+    "CrawlFigures",
     "Overlap",
     "ReadingProgress",
     "YearsRead",
     "count_narrow",
     "count_on_spark",
     "counts_to_json",
+    "figures_of",
     "files_of",
     "folded",
     "narrow_lines",
@@ -77,6 +84,7 @@ __all__ = [
     "overlap_of",
     "overlap_to_json",
     "page_of",
+    "page_of_crawl",
     "read_counts",
     "read_years",
     "report_to_json",

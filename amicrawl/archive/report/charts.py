@@ -1,4 +1,4 @@
-"""Charts as SVG: timeline, stacked bars, grid. Pure.
+"""Charts as SVG: timelines, stacked bars, grid, treemap. Pure.
 
 Positions are percentages and text has pixels, so a chart fills a phone and a desk without becoming
 small print. What an element stands for is said in its title, and again in the table behind the chart.
@@ -12,7 +12,7 @@ from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from amicrawl.archive.report.figures import Grid
 
@@ -134,6 +134,162 @@ def timeline(bars: Sequence[Bar], label: str) -> Markup:
             }
             parts.append(element("text", attributes, bar.label))
     return _svg(_TIMELINE_HEIGHT, label, parts)
+
+
+class TimeColumn(NamedTuple):
+    """One column of a timeline that is divided by class."""
+
+    label: str
+    """Under the column, where there is room; may be empty."""
+    title: str
+    values: Mapping[str, int]
+    """By class."""
+    mark: str = ""
+    """What happened then, such as a resume; drawn as a line over the column."""
+
+
+def stacked_timeline(columns: Sequence[TimeColumn], classes: Mapping[str, str], label: str) -> Markup:
+    """Return columns side by side, each divided by class, and lines where they are marked."""
+    top = max((sum(column.values.values()) for column in columns), default=0) or 1
+    width = 100 / max(len(columns), 1)
+    room = _TIMELINE_HEIGHT - _AXIS - 16
+    parts = [
+        *(_line(16.0 + room * share) for share in (0, 0.5, 1)),
+        element("text", {"x": "0", "y": 12, "class": "axis"}, short(top)),
+    ]
+    labelled = [index for index, column in enumerate(columns) if column.label]
+    every = math.ceil(len(labelled) / _MOST_LABELS) or 1
+    kept = set(labelled[::every])
+    for index, column in enumerate(columns):
+        bottom = 16.0 + room
+        stack = []
+        for name, css in classes.items():
+            if not (value := column.values.get(name, 0)):
+                continue
+            height = max(room * value / top, 0.8)
+            bottom -= height
+            box: dict[str, object] = {
+                "x": f"{index * width + width * 0.08:.3f}%",
+                "y": f"{bottom:.1f}",
+                "width": f"{width * 0.84:.3f}%",
+                "height": f"{height:.1f}",
+                "class": css,
+            }
+            stack.append(element("rect", box))
+        parts.append(element("g", None, element("title", None, column.title), stack))
+        if column.mark:
+            at = f"{index * width + width / 2:.3f}%"
+            line: dict[str, object] = {
+                "x1": at,
+                "x2": at,
+                "y1": "2",
+                "y2": f"{16 + room:.1f}",
+                "class": "mark",
+            }
+            parts.append(element("line", line, element("title", None, column.mark)))
+        if index in kept:
+            late = index * width > 85
+            place: dict[str, object] = {
+                "x": f"{(index + 1) * width if late else index * width:.3f}%",
+                "y": _TIMELINE_HEIGHT - 6,
+                "class": "axis",
+                "text-anchor": "end" if late else None,
+            }
+            parts.append(element("text", place, column.label))
+    return _svg(_TIMELINE_HEIGHT, label, parts)
+
+
+class Leaf(NamedTuple):
+    """One rectangle of a treemap."""
+
+    name: str
+    title: str
+    value: int
+
+
+_TREEMAP = (1000.0, 340.0)
+"""Width in thousandths of the chart, and height in pixels."""
+_LEAST_NAMED = (70.0, 18.0)
+
+
+def treemap(groups: Mapping[str, Sequence[Leaf]], label: str) -> Markup:
+    """Return rectangles as large as their values, those of a group side by side."""
+    sums = {name: sum(leaf.value for leaf in leaves) for name, leaves in groups.items()}
+    ordered = sorted((name for name, total in sums.items() if total), key=lambda name: -sums[name])
+    boxes = _squarified([sums[name] for name in ordered], (0.0, 0.0, *_TREEMAP))
+    parts = []
+    for number, (name, box) in enumerate(zip(ordered, boxes, strict=True)):
+        leaves = sorted(groups[name], key=lambda leaf: -leaf.value)
+        inner = _squarified([leaf.value for leaf in leaves], box)
+        for leaf, (x, y, width, height) in zip(leaves, inner, strict=True):
+            is_named = width >= _LEAST_NAMED[0] and height >= _LEAST_NAMED[1]
+            text = element("text", {"x": 6, "y": 15}, leaf.name) if is_named else ""
+            place: dict[str, object] = {
+                "x": f"{x / 10:.3f}%",
+                "y": f"{y:.1f}",
+                "width": f"{width / 10:.3f}%",
+                "height": f"{height:.1f}",
+            }
+            whole: dict[str, object] = {
+                "width": "100%",
+                "height": "100%",
+                "class": f"leaf g{number % 6}",
+            }
+            title = element("title", None, leaf.title)
+            parts.append(element("svg", place, element("rect", whole, title), text))
+    return _svg(int(_TREEMAP[1]), label, parts)
+
+
+def _ratio(area: float, side: float) -> float:
+    """Return how far a rectangle of *area* with one *side* is from a square: 1 and more."""
+    other = area / side if side else 0.0
+    return max(side, other) / min(side, other) if side and other else math.inf
+
+
+_Box = tuple[float, float, float, float]
+"""Left, top, width and height."""
+
+
+def _squarified(values: Sequence[int], box: _Box) -> list[_Box]:
+    """Return a box for each of *values*, the largest first, nearly square, filling *box*.
+
+    After Bruls, Huizing and van Wijk, "Squarified Treemaps" (2000).
+    """
+    boxes: list[_Box] = []
+    left, top, width, height = box
+    rest = float(sum(values)) or 1.0
+    place = 0
+    while place < len(values):
+        short_side = min(width, height)
+        scale = width * height / rest
+        row, worst = [float(values[place]) * scale], math.inf
+        while True:
+            total = sum(row)
+            side = total / short_side if short_side else 0.0
+            ratio = max(_ratio(part, side) for part in row)
+            if ratio > worst and len(row) > 1:
+                row.pop()
+                break
+            worst = ratio
+            if place + len(row) >= len(values):
+                break
+            row.append(float(values[place + len(row)]) * scale)
+        thickness = sum(row) / short_side if short_side else 0.0
+        offset = 0.0
+        for part in row:
+            length = part / thickness if thickness else 0.0
+            if width >= height:
+                boxes.append((left, top + offset, thickness, length))
+            else:
+                boxes.append((left + offset, top, length, thickness))
+            offset += length
+        if width >= height:
+            left, width = left + thickness, max(width - thickness, 0.0)
+        else:
+            top, height = top + thickness, max(height - thickness, 0.0)
+        rest -= sum(values[place : place + len(row)])
+        place += len(row)
+    return boxes
 
 
 def stacked(grid: Grid, classes: dict[str, str], label: str) -> Markup:

@@ -1,12 +1,7 @@
-"""The page of a summary: sections, each a chart with the table behind it. Reads its style sheet.
-
-The file stands alone: styles within, no scripts, no fonts, no pictures, and a policy that forbids the
-browser to ask anybody for anything. Text of the index is escaped on its way into markup (`element`).
-"""
+"""The page of a summary: sections, each a chart with the table behind it."""
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from amicrawl.archive.report.charts import (
@@ -20,6 +15,7 @@ from amicrawl.archive.report.charts import (
     timeline,
 )
 from amicrawl.archive.report.counts import FACETS, drawn
+from amicrawl.archive.report.document import document, grid_table, legend, section, table
 from amicrawl.archive.report.figures import (
     by_domain,
     by_tld,
@@ -37,15 +33,10 @@ from amicrawl.archive.report.figures import (
 from amicrawl.archive.report.text import FACET_TITLES, REPLAY, decimal_size, shown_date
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from amicrawl.archive.report.counts import CaptureTally, Counts
-    from amicrawl.archive.report.figures import Grid, Overlap
+    from amicrawl.archive.report.figures import Overlap
 
 
-_POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-)
 _STATUS_CLASSES = {"2XX": "s2", "3XX": "s3", "4XX": "s4", "5XX": "s5", "Other": "so"}
 _ROWS = 15
 _MOST_BARS = 120
@@ -72,30 +63,13 @@ def page_of(
         _skipped(counts),
         _samples(counts, samples, replay),
     ]
-    body = [
-        element("a", {"class": "skip", "href": "#main"}, "Skip to the figures"),
-        element("header", None, element("h1", None, title), _lead(counts)),
-        element(
-            "main",
-            {"id": "main"},
-            _tiles(counts),
-            element("div", {"class": "cards"}, [section for section in sections if section]),
-        ),
-        element(
-            "footer", None, element("p", None, "Made by amicrawl summary. Sizes are in decimal units.")
-        ),
-    ]
-    head = [
-        Markup('<meta charset="utf-8">'),
-        Markup(f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'),
-        Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-        Markup('<meta name="referrer" content="no-referrer">'),
-        Markup('<link rel="icon" href="data:,">'),
-        element("title", None, title),
-        element("style", None, Markup(files(__package__).joinpath("page.css").read_text("utf-8"))),
-    ]
-    html = element("html", {"lang": "en"}, element("head", None, head), element("body", None, body))
-    return f"<!DOCTYPE html>\n{html}\n"
+    return document(
+        title,
+        lead=_lead(counts),
+        figures=_figures(counts),
+        sections=sections,
+        made_by="Made by amicrawl summary. Sizes are in decimal units.",
+    )
 
 
 def _lead(counts: Counts) -> Markup:
@@ -105,11 +79,11 @@ def _lead(counts: Counts) -> Markup:
     return element("p", None, f"{counts.captures:,} captures, {span}")
 
 
-def _tiles(counts: Counts) -> Markup:
+def _figures(counts: Counts) -> list[tuple[str, str]]:
     size = decimal_size(counts.bytes)
     if counts.unsized:
         size = "unknown" if counts.unsized == counts.captures else f"{size} or more"
-    figures = [
+    return [
         ("Captures", f"{counts.captures:,}"),
         ("Different URLs", str(different_urls(counts))),
         ("Hosts", f"{hosts_counted(counts):,}"),
@@ -117,11 +91,6 @@ def _tiles(counts: Counts) -> Markup:
         ("Duplicates by digest", str(duplicates(counts)) if counts.digested else "unknown"),
         ("Skipped lines", f"{counts.skipped.total():,}"),
     ]
-    tiles = [
-        element("div", None, element("dt", None, name), element("dd", None, value))
-        for name, value in figures
-    ]
-    return element("dl", {"class": "tiles"}, tiles)
 
 
 def _timeline(counts: Counts) -> Markup | None:
@@ -144,8 +113,8 @@ def _timeline(counts: Counts) -> Markup | None:
             for index, (month, captures, size) in enumerate(months)
         ]
         kind = "month"
-    table = _grid_table("Captures by year and month", "Year", year_month_grid(counts))
-    return _section(f"Captures by {kind}", timeline(bars, f"Captures by {kind}"), table, wide=True)
+    behind = grid_table("Captures by year and month", "Year", year_month_grid(counts))
+    return section(f"Captures by {kind}", timeline(bars, f"Captures by {kind}"), behind, wide=True)
 
 
 def _month_label(month: str, index: int, months: int) -> str:
@@ -167,25 +136,12 @@ def _months(counts: Counts) -> list[tuple[str, int, int]]:
 
 def _mime_status(counts: Counts) -> Markup:
     grid = mime_status_grid(counts)
-    swatches = [
-        element(
-            "li",
-            None,
-            element(
-                "svg",
-                {"aria-hidden": "true", "focusable": "false"},
-                element("rect", {"width": 12, "height": 12, "rx": 3, "class": css}),
-            ),
-            name,
-        )
-        for name, css in _STATUS_CLASSES.items()
-    ]
     chart = joined(
-        element("ul", {"class": "legend"}, swatches),
+        legend(_STATUS_CLASSES),
         stacked(grid, _STATUS_CLASSES, "Captures by media type and status"),
     )
-    return _section(
-        "Media types by status", chart, _grid_table("Captures by media type and status", "MIME", grid)
+    return section(
+        "Media types by status", chart, grid_table("Captures by media type and status", "MIME", grid)
     )
 
 
@@ -202,15 +158,15 @@ def _hosts(counts: Counts, most: int) -> Markup:
         of_them = counts.captures - sum(captures for _, captures in top)
         others = f"; {rest:,} others have {of_them:,} captures"
     caption = f"Top {len(rows):,} of {whole:,} hosts{others}"
-    return _section("Hosts", _table(caption, ["Host", "Captures", "Size", "Share"], rows, names=True))
+    return section("Hosts", table(caption, ["Host", "Captures", "Size", "Share"], rows, names=True))
 
 
 def _path_query(counts: Counts) -> Markup:
     grid = path_query_grid(counts)
     chart = heat_grid(grid, "Captures by path segments (P) and query parameters (Q)")
     note = element("p", None, "Rows: segments of the path. Columns: parameters of the query.")
-    table = _grid_table("Captures by path segments and query parameters", "Path", grid)
-    return _section("Paths and queries", joined(note, chart), table)
+    behind = grid_table("Captures by path segments and query parameters", "Path", grid)
+    return section("Paths and queries", joined(note, chart), behind)
 
 
 def _lists(counts: Counts) -> list[Markup | None]:
@@ -230,23 +186,23 @@ def _list(title: str, tally: CaptureTally[str], captures: int) -> Markup | None:
     if not rows:
         return None
     more = f"{len(rows):,} of {len(tally):,}"
-    table = _table(more, ["Name", "Captures", "Size", "Share"], rows, names=True)
-    return _section(title, table)
+    return section(title, table(more, ["Name", "Captures", "Size", "Share"], rows, names=True))
 
 
 def _overlap(overlap: Overlap | None) -> Markup | None:
     if overlap is None:
         return None
     rows = overlap_rows(overlap)
-    table = _table("What both collections hold", ["", "This", "Both", "Other"], rows, names=True)
-    return _section("Overlap", table)
+    return section(
+        "Overlap", table("What both collections hold", ["", "This", "Both", "Other"], rows, names=True)
+    )
 
 
 def _skipped(counts: Counts) -> Markup | None:
     if not counts.skipped:
         return None
     rows = [[reason, f"{lines:,}"] for reason, lines in counts.skipped.most_common()]
-    return _section("Skipped lines", _table("By reason", ["Reason", "Lines"], rows, names=True))
+    return section("Skipped lines", table("By reason", ["Reason", "Lines"], rows, names=True))
 
 
 def _samples(counts: Counts, most: int, replay: str) -> Markup | None:
@@ -265,60 +221,4 @@ def _samples(counts: Counts, most: int, replay: str) -> Markup | None:
     ]
     if not items:
         return None
-    return _section("Sample of HTML pages", element("ul", {"class": "samples"}, items), wide=True)
-
-
-def _section(title: str, content: Markup, table: Markup | None = None, *, wide: bool = False) -> Markup:
-    behind = (
-        joined()
-        if table is None
-        else element("details", None, element("summary", None, f"Table: {title}"), table)
-    )
-    return element(
-        "section", {"class": "wide" if wide else None}, element("h2", None, title), content, behind
-    )
-
-
-def _grid_table(caption: str, corner: str, grid: Grid) -> Markup:
-    columns = list(next(iter(grid.values()), {}))
-    rows = [
-        [name, *(f"{row[column]:,}" for column in columns), f"{sum(row.values()):,}"]
-        for name, row in grid.items()
-        if any(row.values())
-    ]
-    sums = [sum(row[column] for row in grid.values()) for column in columns]
-    footer = ["Total", *(f"{value:,}" for value in sums), f"{sum(sums):,}"]
-    return _table(caption, [corner, *columns, "Total"], rows, footer=footer)
-
-
-def _table(
-    caption: str,
-    header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    *,
-    footer: Sequence[str] | None = None,
-    names: bool = False,
-) -> Markup:
-    """Return a table that scrolls within itself and can be reached by keyboard for it."""
-    table = element(
-        "table",
-        {"class": "names" if names else None},
-        element("caption", None, caption),
-        element(
-            "thead",
-            None,
-            element("tr", None, [element("th", {"scope": "col"}, cell) for cell in header]),
-        ),
-        element("tbody", None, [_row(row) for row in rows]),
-        element("tfoot", None, _row(footer)) if footer else "",
-    )
-    return element(
-        "div", {"class": "scroll", "tabindex": 0, "role": "region", "aria-label": caption}, table
-    )
-
-
-def _row(cells: Sequence[str]) -> Markup:
-    first, *rest = cells
-    return element(
-        "tr", None, element("th", {"scope": "row"}, first), [element("td", None, c) for c in rest]
-    )
+    return section("Sample of HTML pages", element("ul", {"class": "samples"}, items), wide=True)

@@ -1,0 +1,388 @@
+"""The page of one crawl: when, how politely, what came, what failed and what to do about it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from amicrawl.archive.report.charts import (
+    TimeColumn,
+    Leaf,
+    Markup,
+    element,
+    joined,
+    share_bar,
+    stacked,
+    stacked_timeline,
+    treemap,
+)
+from amicrawl.archive.report.crawl_figures import CLASSES, ELSEWHERE
+from amicrawl.archive.report.document import document, grid_table, legend, section, table
+from amicrawl.archive.report.text import decimal_size
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from amicrawl.archive.report.crawl_figures import CrawlFigures, FailureReason
+    from amicrawl.archive.report.figures import Grid
+
+_STYLES = dict(zip(CLASSES, ("s2", "s3", "s4", "s5", "sf", "sn"), strict=True))
+_COLUMNS = 96
+_ROWS = 15
+_GROUPS, _LEAVES, _HOSTS = 8, 14, 48
+_REMEDIES: Mapping[str, str] = {
+    "name-not-found": "The host has no address: check the spelling of the seed, or leave the host out.",
+    "name-lookup-failed": "No name server responded: check AMICRAWL_DNS_SERVERS, run the command again.",
+    "address-refused": "The address is private: permit it with AMICRAWL_ALLOW_PRIVATE if it is yours.",
+    "no-route": "No way to the address: check the network of this machine, IPv6 too.",
+    "connection-refused": "Nothing listens there: the server is down, or the port is wrong.",
+    "connect-timeout": "No connection in time: try later, or raise AMICRAWL_CONNECT_TIMEOUT.",
+    "connection-reset": "The server closed the connection: crawl more slowly, run the command again.",
+    "tls-handshake": "No common TLS: the server is old or broken; there is nothing to set.",
+    "tls-certificate": "The certificate is not valid: AMICRAWL_TLS=record fetches and records that.",
+    "proxy": "The proxy refused or failed: check AMICRAWL_PROXY.",
+    "response-timeout": "No response in time: run the same command later, or raise AMICRAWL_TIMEOUT.",
+    "empty-response": "The server closed without a response: run the same command later.",
+    "unfetchable-url": "Not a URL that can be requested: correct the seed list.",
+    "host-skipped": "The host failed too often: `amicrawl frontier retry DIR` queues its URLs again.",
+    "robots-denied": "robots.txt denies it: with permission of the site, AMICRAWL_ROBOTS=ignore.",
+    "refused-by-crawl": "A rule of the crawl keeps it out: `amicrawl explain URL --dir DIR` names it.",
+    "repeated-seed": "Another line of the list has the same URL: there is nothing to do.",
+}
+_ANY_OTHER = "See the column `error` of captures.parquet."
+
+
+def page_of_crawl(figures: CrawlFigures, *, title: str) -> str:
+    """Return the page of a crawl as one HTML document that needs no network."""
+    sections = [
+        _notes(figures),
+        _timeline(figures),
+        _change(figures),
+        _reasons("Requests without a response", figures.failures),
+        _reasons("URLs that were not requested", figures.withheld),
+        _types(figures),
+        _statuses(figures),
+        _sizes(figures),
+        _kept_out(figures),
+        _hosts(figures),
+        _tree(figures),
+        _politeness(figures),
+        _runs(figures),
+    ]
+    return document(
+        title,
+        lead=_lead(figures),
+        figures=_tiles(figures),
+        sections=sections,
+        made_by="Made by amicrawl report. Times are UTC, sizes in decimal units.",
+    )
+
+
+def _lead(figures: CrawlFigures) -> Markup:
+    if not figures.rows:
+        return element("p", None, "The crawl has no row in its index.")
+    state = figures.crawl.get("state")
+    reason = str(figures.crawl.get("finish_reason") or "")
+    ended = {"finished": f"ended: {reason or 'unknown'}", "running": "running, or killed"}
+    said = ended.get(str(state), "no crawl.json")
+    if figures.crawl.get("unfinished"):
+        said += ", not complete"
+    return element("p", None, f"{_moment(figures.first)} to {_moment(figures.last)} UTC; {said}.")
+
+
+def _tiles(figures: CrawlFigures) -> list[tuple[str, str]]:
+    seconds = max((figures.last - figures.first) / 1000, 1.0)
+    responses = sum(figures.classes[name] for name in CLASSES[:4])
+    return [
+        ("Requests", f"{figures.rows - figures.classes['not requested']:,}"),
+        ("Responses", f"{responses:,}"),
+        ("Payload", decimal_size(figures.bytes)),
+        ("Hosts", f"{len(figures.hosts):,}"),
+        ("Without a response", f"{figures.classes['no response']:,}"),
+        ("Unchanged", f"{figures.unchanged:,}"),
+        ("Duplicates by payload", f"{figures.revisits:,}"),
+        ("Requests per second", f"{figures.rows / seconds:,.1f}"),
+    ]
+
+
+def _notes(figures: CrawlFigures) -> Markup | None:
+    found = [*figures.notes, *map(str, _listed(figures.crawl.get("notes")))]
+    if figures.truncated:
+        cut = ", ".join(f"{rows:,} by {why}" for why, rows in figures.truncated.most_common())
+        found.append(f"Payloads that are not whole: {cut}.")
+    if not found:
+        return None
+    items = [element("li", None, each) for each in found]
+    return section("To note", element("ul", {"class": "samples"}, items), wide=True)
+
+
+def _timeline(figures: CrawlFigures) -> Markup | None:
+    if not figures.bins:
+        return None
+    first, last = min(figures.bins), max(figures.bins)
+    each = max(1, -(-(last - first + 1) // _COLUMNS))
+    seconds = each * figures.bin_ms / 1000
+    marks = _resumes(figures, first, each)
+    columns = []
+    counts: Grid = {}
+    for begin in range(first, last + 1, each):
+        values: Counter[str] = Counter()
+        for number in range(begin, begin + each):
+            if number in figures.bins:
+                values.update(figures.bins[number])
+        when = _moment(begin * figures.bin_ms)
+        parts = ", ".join(f"{name} {values[name]:,}" for name in CLASSES if values[name]) or "nothing"
+        mark = marks.get((begin - first) // each, "")
+        columns.append(TimeColumn(_label(when, seconds), f"{when}: {parts}", values, mark))
+        counts[when] = {name: values[name] for name in CLASSES}
+    chart = joined(
+        legend({name: _STYLES[name] for name in CLASSES if figures.classes[name]}),
+        stacked_timeline(columns, _STYLES, "Requests over time by class of response"),
+        element("p", None, f"A column is {_span(seconds)}; a dashed line is a start or resume."),
+    )
+    behind = grid_table("Requests over time by class of response", "From (UTC)", counts)
+    return section("Requests over time", chart, behind, wide=True)
+
+
+def _label(moment: str, seconds: float) -> str:
+    """Return what of *moment* distinguishes columns of so many *seconds*."""
+    if seconds < 5:
+        return moment[11:]
+    return moment[11:16] if seconds < 3600 else moment[5:10]
+
+
+def _resumes(figures: CrawlFigures, first: int, each: int) -> dict[int, str]:
+    """Return what is marked in which column: the begin of the crawl and of each resume."""
+    marks = {}
+    for run in [*_listed(figures.crawl.get("earlier")), figures.crawl]:
+        begun = _unix_ms(run.get("started")) if isinstance(run, dict) else 0
+        if begun:
+            place = (begun // figures.bin_ms - first) // each
+            if place >= 0:
+                marks[place] = f"started {run['started']}"
+    return marks
+
+
+def _change(figures: CrawlFigures) -> Markup | None:
+    change = figures.change
+    if change is None:
+        return None
+    grid: Grid = {
+        "this crawl": {"the same": change.both_same, "changed": change.changed, "new": change.new},
+        "the older one": {"the same": change.both_same, "changed": change.changed, "gone": change.gone},
+    }
+    styles = {"the same": "s2", "changed": "s4", "new": "s3", "gone": "s5"}
+    rows = [
+        ["In both, the same payload", f"{change.both_same:,}"],
+        ["In both, changed", f"{change.changed:,}"],
+        ["New", f"{change.new:,}"],
+        ["of them moved: the payload was at a URL that is gone", f"{change.moved:,}"],
+        ["Gone", f"{change.gone:,}"],
+    ]
+    chart = joined(legend(styles), stacked(grid, styles, "URLs of both crawls"))
+    behind = table("URLs with a response", ["", "URLs"], rows, names=True)
+    return section("Since the older crawl", joined(chart, behind), wide=True)
+
+
+def _reasons(title: str, reasons: Mapping[str, FailureReason]) -> Markup | None:
+    if not reasons:
+        return None
+    ordered = sorted(reasons.items(), key=lambda item: -item[1].rows)
+    items = []
+    for name, reason in ordered:
+        urls = [element("li", None, url) for url in reason.examples]
+        items.append(
+            element(
+                "li",
+                None,
+                element("strong", None, f"{reason.rows:,} {name}"),
+                element("p", None, _REMEDIES.get(name, _ANY_OTHER)),
+                element(
+                    "details", None, element("summary", None, "Examples"), element("ul", None, urls)
+                ),
+            )
+        )
+    return section(title, element("ul", {"class": "samples"}, items))
+
+
+def _kept_out(figures: CrawlFigures) -> Markup | None:
+    found = Counter[str]()
+    for group, form in (("links", "links: {}"), ("ignored", "ignore pattern {}")):
+        counts = figures.crawl.get(group)
+        for name, count in counts.items() if isinstance(counts, dict) else ():
+            if isinstance(count, int):
+                found[form.format(name)] += count
+    if not found:
+        return None
+    rows = [[name, f"{count:,}"] for name, count in found.most_common(_ROWS)]
+    return section(
+        "What became of links",
+        table(f"Top {len(rows)} of {len(found)}", ["", "Links"], rows, names=True),
+    )
+
+
+def _types(figures: CrawlFigures) -> Markup | None:
+    total = sum(rows for rows, _ in figures.types.values()) or 1
+    ordered = sorted(figures.types.items(), key=lambda item: -item[1][0])[:_ROWS]
+    rows = [
+        [kind, f"{count:,}", decimal_size(size), share_bar(count / total)]
+        for kind, (count, size) in ordered
+    ]
+    if not rows:
+        return None
+    caption = f"Top {len(rows)} of {len(figures.types):,}, as servers declare them"
+    header = ["Media type", "Responses", "Payload", "Share"]
+    return section("Media types", table(caption, header, rows, names=True))
+
+
+def _statuses(figures: CrawlFigures) -> Markup | None:
+    total = figures.statuses.total() or 1
+    rows = [
+        [str(status), f"{count:,}", share_bar(count / total)]
+        for status, count in sorted(figures.statuses.items(), key=lambda item: -item[1])[:_ROWS]
+    ]
+    if not rows:
+        return None
+    return section("Statuses", table("By status", ["Status", "Responses", "Share"], rows, names=True))
+
+
+def _hosts(figures: CrawlFigures) -> Markup | None:
+    ordered = sorted(figures.hosts.items(), key=lambda item: -item[1].rows)[:_ROWS]
+    rows = []
+    for name, host in ordered:
+        seconds = (host.last - host.first) / 1000
+        pace = f"{seconds / (host.rows - 1):.2f} s" if host.rows > 1 else ""
+        rows.append([name, f"{host.rows:,}", decimal_size(host.bytes), f"{host.failed:,}", pace])
+    if not rows:
+        return None
+    caption = f"Top {len(rows)} of {len(figures.hosts):,}; the gap is the mean time between two rows"
+    header = ["Host", "Rows", "Payload", "No response", "Gap"]
+    return section("Hosts", table(caption, header, rows, names=True), wide=True)
+
+
+def _sizes(figures: CrawlFigures) -> Markup | None:
+    if not figures.sizes:
+        return None
+    total = figures.sizes.total()
+    rows = []
+    for bits, count in sorted(figures.sizes.items()):
+        name = "empty" if bits <= 0 else f"below {decimal_size(2**bits)}"
+        rows.append([name, f"{count:,}", share_bar(count / total)])
+    return section("Sizes", table("Payloads by size", ["Size", "Responses", "Share"], rows, names=True))
+
+
+def _tree(figures: CrawlFigures) -> Markup | None:
+    if not figures.directories:
+        return None
+    if ELSEWHERE in {host for host, _ in figures.directories}:
+        return _largest_hosts(figures)
+    is_one_host = len({host for host, _ in figures.directories}) == 1
+    groups: dict[str, Counter[str]] = {}
+    sizes = Counter[tuple[str, str]]()
+    for (host, path), (count, octets) in figures.directories.items():
+        first = f"/{path.split('/')[1]}/" if path.count("/") > 1 else "/"
+        group, leaf = (first, path) if is_one_host else (host, first)
+        groups.setdefault(group, Counter())[leaf] += count
+        sizes[group, leaf] += octets
+    kept = sorted(groups, key=lambda name: -groups[name].total())
+    shown = {
+        name: [
+            Leaf(
+                leaf if is_one_host else (name if leaf == "/" else f"{name}{leaf}"),
+                f"{'' if is_one_host else name}{leaf}: {count:,} responses, "
+                + decimal_size(sizes[name, leaf]),
+                count,
+            )
+            for leaf, count in groups[name].most_common(_LEAVES)
+        ]
+        for name in kept[:_GROUPS]
+    }
+    rows = [
+        [leaf.title.rpartition(": ")[0], f"{leaf.value:,}"]
+        for leaves in shown.values()
+        for leaf in leaves
+    ]
+    rows.sort(key=lambda row: -int(row[1].replace(",", "")))
+    behind = table("Responses by directory", ["Directory", "Responses"], rows, names=True)
+    chart = treemap(shown, "Responses by directory")
+    return section("Where the responses are", chart, behind, wide=True)
+
+
+def _largest_hosts(figures: CrawlFigures) -> Markup:
+    """Return the treemap of a crawl of so many directories that its hosts say more."""
+    ordered = sorted(figures.hosts.items(), key=lambda item: -item[1].rows)[:_HOSTS]
+    leaves = {
+        name: [Leaf(name, f"{name}: {host.rows:,} rows, {decimal_size(host.bytes)}", host.rows)]
+        for name, host in ordered
+    }
+    note = f"The {len(ordered):,} largest of {len(figures.hosts):,} hosts, by rows."
+    chart = joined(treemap(leaves, "Rows by host"), element("p", None, note))
+    return section("Where the responses are", chart, wide=True)
+
+
+_SHOWN_SETTINGS = (
+    *("AMICRAWL_DELAY", "AMICRAWL_PER_HOST", "AMICRAWL_ROBOTS", "AMICRAWL_OPERATOR", "USER_AGENT"),
+    *("AMICRAWL_INFLIGHT_MAX", "AMICRAWL_MAX_BODY", "AMICRAWL_TIMEOUT", "AMICRAWL_IDENTITY"),
+)
+
+
+def _politeness(figures: CrawlFigures) -> Markup | None:
+    settings = figures.crawl.get("settings")
+    if not isinstance(settings, dict):
+        return None
+    by_name = {str(name).upper(): value for name, value in settings.items()}
+    rows = []
+    for name in _SHOWN_SETTINGS:
+        value = by_name.get(name, by_name.get(name.removeprefix("AMICRAWL_")))
+        if value not in (None, ""):
+            rows.append([name, str(value)])
+    asked = figures.crawl.get("asked")
+    if isinstance(asked, dict):
+        rows += [[str(name), str(value)] for name, value in asked.items()]
+    if not rows:
+        return None
+    return section("How it was crawled", table("Settings in force", ["", ""], rows, names=True))
+
+
+def _runs(figures: CrawlFigures) -> Markup | None:
+    runs = [
+        run for run in [*_listed(figures.crawl.get("earlier")), figures.crawl] if isinstance(run, dict)
+    ]
+    rows = [
+        [
+            str(run.get("started") or ""),
+            str(run.get("finished") or ""),
+            str(run.get("finish_reason") or "killed"),
+        ]
+        for run in runs
+        if run.get("started")
+    ]
+    if not rows:
+        return None
+    rows[-1][2] = str(figures.crawl.get("finish_reason") or "running, or killed")
+    caption = f"{len(rows):,}, the last one last"
+    return section("Starts and resumes", table(caption, ["Started", "Ended", "Reason"], rows[-_ROWS:]))
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _moment(unix_ms: int) -> str:
+    return datetime.fromtimestamp(unix_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _unix_ms(moment: object) -> int:
+    try:
+        return int(datetime.fromisoformat(str(moment)).timestamp() * 1000)
+    except ValueError:
+        return 0
+
+
+def _span(seconds: float) -> str:
+    for unit, length in (("day", 86_400.0), ("hour", 3600.0), ("minute", 60.0)):
+        if seconds >= length:
+            number = seconds / length
+            return f"{number:,.1f} {unit}s" if number != 1 else f"1 {unit}"
+    return f"{seconds:,.0f} s"

@@ -1,0 +1,144 @@
+"""The report of a crawl: every figure is that of its index, and the page is whole in one file."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from report.test_summary_page import HOSTILE, Page
+from typer.testing import CliRunner
+
+from amicrawl.archive.report import figures_of, page_of_crawl
+from amicrawl.archive.report.charts import Leaf, _squarified, treemap
+from amicrawl.cli import app
+from amicrawl.errors import ExitCode, InputError
+from amicrawl.record import CAPTURES
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BEGIN, LATER = 1_790_000_000_000, 1_790_000_005_000
+EMPTY: dict[str, Any] = {"string": "", "int32": 0, "int64": 0, "bool": False}
+
+
+def row(url: str, status: int = 200, **values: Any) -> dict[str, Any]:
+    empty = {field.name: EMPTY[str(field.type)] for field in CAPTURES}
+    return (
+        empty | {"url": url, "host": url.split("/")[2], "status": status, "fetched_at": BEGIN} | values
+    )
+
+
+def crawl(directory: Path, rows: list[dict[str, Any]], **facts: Any) -> Path:
+    directory.mkdir(exist_ok=True)
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTURES), directory / "captures.parquet")
+    (directory / "crawl.json").write_text(json.dumps({"format": 1, "files": [], **facts}))
+    return directory
+
+
+ROWS = [
+    row("http://a.example/", content_type="text/html; charset=utf-8", body_length=100, digest="1"),
+    row(
+        "http://a.example/x/y/z", 404, content_type="TEXT/HTML", body_length=10, fetched_at=BEGIN + 5000
+    ),
+    row("http://b.example/i.png", content_type="image/png", body_length=1000, truncated="length"),
+    row("http://b.example/gone", 0, error="connection-refused: Connection refused"),
+    row("http://b.example/no", 0, error="robots-denied: robots.txt disallows it"),
+    row("http://b.example/same", unchanged=True, digest="1", original_url="http://a.example/"),
+]
+
+
+def test_every_row_is_in_one_class_and_figures_add_up(tmp_path: Path) -> None:
+    figures = figures_of(crawl(tmp_path / "c", ROWS))
+    assert figures.rows == figures.classes.total() == len(ROWS)
+    assert figures.classes == Counter({"2XX": 3, "4XX": 1, "no response": 1, "not requested": 1})
+    assert figures.bytes == 1110
+    assert figures.types == {"text/html": (2, 110), "image/png": (1, 1000), "(not stated)": (1, 0)}
+    assert figures.truncated == Counter({"length": 1})
+    assert (figures.unchanged, figures.revisits) == (1, 1)
+    assert sum(host.rows for host in figures.hosts.values()) == len(ROWS)
+    assert figures.hosts["b.example"].failed == 1
+    assert figures.failures["connection-refused"].examples == ["http://b.example/gone"]
+    assert figures.withheld["robots-denied"].rows == 1
+    assert sum(counts.total() for counts in figures.bins.values()) == len(ROWS)
+    assert (figures.first, figures.last) == (BEGIN, BEGIN + 5000)
+    assert figures.directories["a.example", "/x/y/"] == (1, 10)
+
+
+def test_two_crawls_are_compared_by_urls_and_payloads(tmp_path: Path) -> None:
+    older = [
+        row("http://a.example/1", digest="a"),
+        row("http://a.example/2", digest="b"),
+        row("http://a.example/3", digest="c"),
+        row("http://a.example/failed", 0, error="connection-reset:"),
+    ]
+    newer = [
+        row("http://a.example/1", digest="a"),
+        row("http://a.example/2", digest="old"),
+        row("http://a.example/2", digest="B"),
+        row("http://a.example/elsewhere", digest="c"),
+        row("http://a.example/4", digest="d"),
+    ]
+    change = figures_of(crawl(tmp_path / "new", newer), older=crawl(tmp_path / "old", older)).change
+    assert change is not None
+    assert change._asdict() == {"both_same": 1, "changed": 1, "new": 2, "gone": 1, "moved": 1}
+
+
+def test_a_crawl_of_years_has_few_bins(tmp_path: Path) -> None:
+    rows = [row("http://a.example/", fetched_at=BEGIN + n * 7_200_000) for n in range(9000)]
+    figures = figures_of(crawl(tmp_path / "c", rows))
+    assert len(figures.bins) <= 4096
+    assert sum(counts.total() for counts in figures.bins.values()) == 9000
+
+
+def test_nothing_of_a_crawl_becomes_an_element(tmp_path: Path) -> None:
+    hostile = HOSTILE.replace("\ud800", "")
+    rows = [
+        row(f"http://{hostile}/", host=hostile, content_type=hostile, truncated=hostile),
+        row(f"http://a.example/{hostile}", 0, host="a.example", error=f"{hostile}: x"),
+    ]
+    facts = {"asked": {hostile: hostile}, "settings": {"USER_AGENT": hostile}, "links": {hostile: 2}}
+    figures = figures_of(crawl(tmp_path / "c", rows, **facts, started=hostile))
+    page = Page(page_of_crawl(figures, title=hostile))
+    assert not {name for name, _ in page.elements} & {"script", "img", "iframe", "object"}
+    assert not [name for _, attributes in page.elements for name in attributes if name.startswith("on")]
+
+
+@given(st.lists(st.integers(1, 10**6), min_size=1, max_size=40))
+def test_boxes_of_a_treemap_are_as_large_as_their_values(values: list[int]) -> None:
+    values.sort(reverse=True)
+    boxes = _squarified(values, (0.0, 0.0, 1000.0, 340.0))
+    assert len(boxes) == len(values)
+    for value, (x, y, width, height) in zip(values, boxes, strict=True):
+        assert width * height == pytest.approx(340_000 * value / sum(values), rel=1e-6)
+        assert -1e-6 <= x <= x + width <= 1000 + 1e-6
+        assert -1e-6 <= y <= y + height <= 340 + 1e-6
+
+
+def test_a_treemap_says_in_titles_what_has_no_room_for_a_name() -> None:
+    drawn = treemap({"a": [Leaf("large", "large: 1", 10**6), Leaf("tiny", "tiny: 1", 1)]}, "x")
+    assert "tiny: 1" in drawn
+    assert ">tiny<" not in drawn
+
+
+def test_the_command_writes_a_page_of_a_running_crawl_too(tmp_path: Path) -> None:
+    directory = crawl(tmp_path / "c", ROWS, state="running", asked={"url": "http://a.example/"})
+    done = CliRunner().invoke(app, ["report", str(directory), "-o", str(tmp_path / "r.html")])
+    assert done.exit_code == 0, done.output
+    page = Page((tmp_path / "r.html").read_text())
+    assert "Crawl of http://a.example/" in page.texts
+    assert "running, or killed" in " ".join(page.texts)
+
+
+def test_a_directory_without_a_crawl_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not the output directory of a crawl"):
+        figures_of(tmp_path)
+    done = CliRunner().invoke(app, ["report", str(tmp_path), "-o", str(tmp_path / "r.html")])
+    assert isinstance(done.exception, InputError)
+    assert done.exception.exit_code == ExitCode.INPUT
+    assert not (tmp_path / "r.html").exists()
