@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.archive.report.charts import (
-    TimeColumn,
     Leaf,
     Markup,
+    TimeColumn,
     element,
     joined,
     share_bar,
