@@ -287,6 +287,9 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     max_requisite_hops: int = Field(default=5, ge=1, le=50)
     """Maximum number of steps from a page to one of its requisites: a style sheet is one step away, what
     it imports two, a font of that three."""
+    max_page_requisites: int = Field(default=5000, ge=1)
+    """Maximum number of URLs that a page adds to the crawl as requisites, those of its requisites
+    included."""
     links_off_site: bool = False
     """Fetch pages out of scope that a page in scope links to, but do not follow their links."""
     sitemaps: bool = False

@@ -19,7 +19,7 @@ from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection, make_selection
 from amicrawl.errors import InputError, UsageError
-from amicrawl.frontier import Status, Trap, classify
+from amicrawl.frontier import Hop, Status, Trap, classify
 from amicrawl.jsontext import parsed_file
 from amicrawl.politeness import RobotsCache, robots_url
 from amicrawl.record import FILE_NAME, read_crawl_json
@@ -85,12 +85,16 @@ def explain(
     """
     rules = _rules(directory, config, tuple(start or ()), depth)
     row = _row(rules, url)
-    if hops is None:
-        hops = int(row["depth"]) if row is not None else 1
     if row is not None and not requisite:
         requisite = row["link"] == "requisite"
     kind = Kind.REQUISITE if requisite else Kind.LINK
-    answers = list(_answers(rules, url, kind=kind, hops=hops, parent=parent))
+    before = _row(rules, parent or (row["via"] if row is not None else "")) if requisite else None
+    if hops is None:
+        known = before if row is None else row
+        # A requisite has as many as its page.
+        hops = int(known["depth"]) if known is not None else int(not requisite)
+    steps = _steps_to(before) + 1
+    answers = list(_answers(rules, url, kind=kind, hops=hops, parent=parent, steps=steps))
     against = next((answer.rule for answer in answers if answer.keeps_out), None)
     if as_json:
         every = [{"rule": each.rule, "keeps_out": each.keeps_out, "says": each.says} for each in answers]
@@ -191,7 +195,7 @@ def _rules_of_file(path: Path) -> Rules:
 
 
 def _answers(
-    rules: Rules, url: str, *, kind: Kind, hops: int, parent: str | None
+    rules: Rules, url: str, *, kind: Kind, hops: int, parent: str | None, steps: int
 ) -> Iterator[RuleOutcome]:
     found = fetchable(url)
     if isinstance(found, Refused):
@@ -201,16 +205,18 @@ def _answers(
     if url in rules.starts:
         yield RuleOutcome("scope", keeps_out=False, says="a start URL, which no rule keeps out")
     else:
-        yield from _of_selection(selection, url, kind=kind, hops=hops, parent=parent)
+        yield from _of_selection(selection, url, kind=kind, hops=hops, parent=parent, steps=steps)
     yield _of_traps(url)
     yield _of_robots(rules, url)
 
 
 def _of_selection(
-    selection: Selection, url: str, *, kind: Kind, hops: int, parent: str | None
+    selection: Selection, url: str, *, kind: Kind, hops: int, parent: str | None, steps: int
 ) -> Iterator[RuleOutcome]:
-    if kind is Kind.REQUISITE and not selection.requisites:
-        yield RuleOutcome("requisites", keeps_out=True, says="requisites are not fetched")
+    if kind is Kind.REQUISITE:
+        against = selection.rule_against_requisite(steps)
+        says = against or f"{steps} of at most {selection.requisite_hops} steps from its page"
+        yield RuleOutcome("requisites", keeps_out=bool(against), says=says)
     on_site = parent is None or selection.is_on_site(parent, hops=1)
     within = selection.scope.decide(url, kind=kind, hops=hops, parent_in_scope=on_site)
     yield RuleOutcome("scope", keeps_out=not within.in_scope, says=within.rule)
@@ -221,6 +227,12 @@ def _of_selection(
     yield RuleOutcome("ignores", keeps_out=ignored is not None, says=says)
     wrong = selection.wrong_shape(url)
     yield RuleOutcome("shape", keeps_out=wrong is not None, says=wrong or "regular")
+
+
+def _steps_to(row: dict[str, Any] | None) -> int:
+    """Return how many steps the requisite whose row is *row* lies from its page; 0 for a page."""
+    route = "" if row is None else str(row["route"]).replace(Hop.REDIRECT, "")
+    return len(route) - len(route.rstrip(Hop.REQUISITE))
 
 
 def _of_traps(url: str) -> RuleOutcome:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.crawl.links import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
+from amicrawl.crawl.page_requisites import PageRequisites
 from amicrawl.discovery import Kind, has_scope, links_of, make_selection, names_links, set_names
 from amicrawl.frontier import Hop, Offer, Soft404Detector, Source, extended, fingerprint_of
 from amicrawl.seed import Seed
@@ -52,13 +53,14 @@ class Page(NamedTuple):
     hops: int
     source: Source
     extra: dict[str, object]
+    via: str = ""
     route: str = ""
 
     @classmethod
     def of(cls, offer: Offer) -> Page:
         """Return the page that was offered as *offer*."""
         extra = dict(offer.extra or {})
-        return cls(offer.seed.url, offer.key, offer.hops, offer.source, extra, offer.route)
+        return cls(offer.seed.url, offer.key, offer.hops, offer.source, extra, offer.via, offer.route)
 
     @property
     def is_start(self) -> bool:
@@ -93,6 +95,7 @@ class Following:
         depth: str = "inf",
         max_urls: int = 0,
         max_host_urls: int = 0,
+        max_page_requisites: int = 5000,
     ) -> None:
         self.selection = selection
         self.detector = Soft404Detector()
@@ -107,6 +110,7 @@ class Following:
         self._widens = widens
         self._max_urls = max_urls
         self._max_host_urls = max_host_urls
+        self._of_pages = PageRequisites(max_page_requisites, key_of=key_of)
         self._met: dict[tuple[Kind, bool], set[str]] = {}
         self._sets = frozenset(set_names())
         self._patterns_seen = selection.ignores.added
@@ -158,6 +162,7 @@ class Following:
         self.counts["other_shard"] += len(offers) - len(kept)
         if self.on_elsewhere is not None and len(kept) < len(offers):
             self.on_elsewhere([offer for offer in offers if not ours(offer.key.host)])
+        kept = [offer for offer in kept if self._has_room(offer, frontier.partition)]
         if not self._max_urls and not self._max_host_urls:
             new = sum(map(frontier.offer, kept))
             self.counts["offered"] += new
@@ -170,6 +175,22 @@ class Following:
                 self.counts["kept_out/limits"] += 1
             else:
                 self.counts["offered"] += frontier.offer(offer)
+
+    def _has_room(self, offer: Offer, partition: LivePartition) -> bool:
+        """Return whether *offer* is known, or no requisite, or one for which its page has room."""
+        extra = offer.extra
+        if (
+            extra is None
+            or REQUISITE not in extra
+            or offer.source is Source.REDIRECT
+            or partition.find(*offer.key) is not None
+            or self._of_pages.take(offer, partition)
+        ):
+            return True
+        self.counts["kept_out/requisites"] += 1
+        # Another page may have room for it.
+        self._met.get((Kind.REQUISITE, True), set()).discard(offer.seed.url)
+        return False
 
     def _is_full(self, frontier: DurableFrontier, host: int) -> bool:
         return bool(
@@ -246,7 +267,9 @@ class Following:
         if self._is_error_page(item, page):
             self.counts["error_pages"] += 1
             return []
-        return links_of(capture, page.url, is_sitemap=page.is_sitemap)
+        # What a script imports knows no page: it is found on a script.
+        document = page.via if page.extra.get(REQUISITE) == 1 else ""
+        return links_of(capture, page.url, is_sitemap=page.is_sitemap, document=document)
 
     def _is_error_page(self, item: CaptureItem, page: Page) -> bool:
         """Return whether the host shows this payload under so many URLs that it is none of its pages."""
@@ -396,4 +419,5 @@ def make_following(
         widens=not has_scope(config),
         max_urls=config.max_urls,
         max_host_urls=config.max_host_urls,
+        max_page_requisites=config.max_page_requisites,
     )

@@ -47,6 +47,7 @@ _SELECTION = (
         "requisites",
         "requisites_off_site",
         "max_requisite_hops",
+        "max_page_requisites",
     ),
     *("links_off_site", "ignore_sets", "ignores", "max_urls", "max_host_urls"),
 )

@@ -25,9 +25,12 @@ _TOKEN = re.compile(
     r"|@namespace\b[^;]*+"
     rf"|@import\s*+(?:{_STRINGS})"
     rf"|\burl\(\s*+(?:{_STRINGS}|((?:[^\s\"'()\\]|\\[0-9a-f]{{1,6}}\s?|\\[\s\S])++)\s*+(?:\)|\Z))"
+    r"|\b(image-set)\("
     r"""|"(?:[^"\\\n]|\\[\s\S])*+"?|'(?:[^'\\\n]|\\[\s\S])*+'?""",
     re.IGNORECASE,
 )
+_OPTION = re.compile(rf"\s*+(?:{_STRINGS})?+[^,()]*+(?:\([^()]*+\)?[^,()]*+)*+(,)?+")
+"""One image of an `image-set()`, which may be a string, with what is said of it."""
 _ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})(?:\r\n|[ \t\r\n\f])?|(\r\n|[\s\S]))")
 
 
@@ -38,9 +41,21 @@ def references(text: str) -> Iterator[Found]:
         if imported is not None:
             yield _unescaped(imported), Kind.REQUISITE, "css import"
             continue
+        if token[6] is not None:
+            yield from _of_set(text, token.end())
+            continue
         url = next((group for group in token.groups()[2:] if group is not None), None)
         if url is not None:
             yield _unescaped(url), Kind.REQUISITE, "css url"
+
+
+def _of_set(text: str, position: int) -> Iterator[Found]:
+    """Yield the images of an `image-set()` from *position* on that are strings; others are in url()."""
+    more = True
+    while more and (option := _OPTION.match(text, position)):
+        if url := option[1] or option[2]:
+            yield _unescaped(url), Kind.REQUISITE, "css image-set"
+        position, more = option.end(), option[3] is not None
 
 
 def _unescaped(text: str) -> str:

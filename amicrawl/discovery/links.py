@@ -2,8 +2,11 @@
 
     text/html, XHTML, SVG      `markup.py`
     text/css                   `css.py`
-    XML                        sitemaps and feeds, by the reader of seed lists
+    JavaScript                 `scripts.py`
+    XML                        sitemaps and feeds, by the reader of seed lists; media of feeds
     robots.txt                 its Sitemap lines
+    sitemaps of text           their lines
+    web manifests              their icons
     header fields              Link and Refresh, of any response
 
 Other types cost a look at their name. Bounded in bytes, links, and characters; one pass without going
@@ -16,18 +19,20 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from html import unescape
 from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
-from amicrawl.discovery import coding, css, markup
+from amicrawl.discovery import coding, css, markup, scripts
 from amicrawl.discovery.charset import UTF_8, charset_of, decoded, transcoded
 from amicrawl.discovery.kinds import Found, Kind, Link, kind_of_relation
+from amicrawl.jsontext import parsed
 from amicrawl.seed import NotASeedError, entries_of
 from amicrawl.urls import WHITE_SPACE, Base, resolve, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from amicrawl.capture import Capture
 
@@ -55,16 +60,41 @@ _LONGEST_FIELD = 65_536
 """Bytes of one header field that are looked at."""
 _REPEATED = 5
 """Times as many references, those that are repeated or lead nowhere too, as there may be links."""
-_HTML = frozenset(
-    {"text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "image/svg+xml"}
-)
-_XML = frozenset({"text/xml", "application/xml", "application/x-rss+xml"})
+_MANIFEST = "application/manifest+json"
+_ROBOTS, _SITEMAP_OF_TEXT = "text/x-robots", "text/x-sitemap"
+"""What robots.txt and a sitemap of lines are read as; no server calls them so."""
+_IS_SITEMAP = re.compile(rb"<(?:\w+:)?(?:urlset|sitemapindex)\b")
+_KNOWN = {
+    **{
+        f"{kind}/{prefix}{name}": "text/javascript"
+        for kind in ("text", "application")
+        for prefix in ("", "x-")
+        for name in ("javascript", "ecmascript")
+    },
+    **dict.fromkeys(
+        ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "image/svg+xml"),
+        "text/html",
+    ),
+    **dict.fromkeys(("text/xml", "application/xml"), "application/xml"),
+    "text/css": "text/css",
+    _MANIFEST: _MANIFEST,
+}
+"""What media types are read as."""
 _UNNAMED = frozenset({"", "unknown/unknown", "application/unknown", "*/*"})
 _LOOKS_LIKE_HTML = re.compile(
     rb"(?i)<(?:!doctype html|html|head|body|script|title|!--|table|div|a)\b|<!--"
 )
 _LOOKS_LIKE_XML = re.compile(rb"(?i)<(?:\?xml|rss|feed|rdf:rdf|urlset|sitemapindex)\b|<\?xml")
 _XHTML = re.compile(rb"(?i)<(?:[a-z]+:)?(?:html|svg)[\s>]")
+_NAMED_SITEMAP = re.compile(r"/[^/]*sitemap[^/]*\.txt\Z", re.IGNORECASE)
+_NAMED_MANIFEST = re.compile(r"(?:\.webmanifest|/(?:site\.)?manifest\.json)\Z", re.IGNORECASE)
+_WEB_LINE = re.compile(rb"(?im)^[ \t]*(https?://[^\s]+)")
+_MOST_IN_MANIFEST = 10_000
+_MEDIUM = re.compile(
+    rb"<(enclosure|media:content|media:thumbnail|itunes:image|(?:atom:)?link)(?=\s)([^<>]{0,4096}+)>"
+)
+_MEDIUM_ADDRESS = re.compile(rb"""\s(?:url|href)\s*+=\s*+["']([^"'<>]*+)""")
+_IS_ENCLOSURE = re.compile(rb"""\srel\s*+=\s*+["']enclosure["']""")
 _SITEMAP_LINE = re.compile(rb"(?im)^[ \t]*sitemap[ \t]*:[ \t]*([^\s#]+)")
 _BLANKS = b" \t\r\n\f\xef\xbb\xbf\0"
 _TRIMMED = WHITE_SPACE + "".join(map(chr, range(0x20)))
@@ -85,14 +115,26 @@ def names_links(url: str, content_type: str) -> bool:
     return is_read(url, content_type) or _is_packed_sitemap(url, content_type)
 
 
-def links_of(capture: Capture, url: str, *, is_sitemap: bool) -> list[Link]:
-    """Return the links of the page at *url* that *capture* brought, its codings undone."""
+def links_of(capture: Capture, url: str, *, is_sitemap: bool, document: str = "") -> list[Link]:
+    """Return the links of the page at *url* that *capture* brought, its codings undone.
+
+    *document* is the URL of the page that needs it, where it is a requisite.
+    """
     content_type = text_of(capture.header(b"content-type") or b"")
     limits = _SITEMAP if is_sitemap else DEFAULTS
     if is_sitemap or _is_packed_sitemap(url, content_type):
         content_type = "application/xml"
     payload = _payload(capture, limits.payload) if is_read(url, content_type) else b""
-    return extract(payload, url=url, content_type=content_type, fields=capture.fields, limits=limits)
+    if is_sitemap and not payload.lstrip(_BLANKS).startswith(b"<"):
+        content_type = _SITEMAP_OF_TEXT
+    return extract(
+        payload,
+        url=url,
+        content_type=content_type,
+        fields=capture.fields,
+        limits=limits,
+        document=document,
+    )
 
 
 def _payload(capture: Capture, limit: int) -> bytes:
@@ -111,14 +153,23 @@ def _is_packed_sitemap(url: str, content_type: str) -> bool:
 
 def is_read(url: str, content_type: str) -> bool:
     """Return whether `extract` looks into the payload of the page at *url* with that Content-Type."""
+    return _read_as(url, content_type) in _READ
+
+
+def _read_as(url: str, content_type: str) -> str:
+    """Return what a page at *url* with that Content-Type is read as: one of `_READ`, or another type."""
     media_type = content_type.partition(";")[0].strip().lower()
-    return (
-        media_type in _UNNAMED
-        or media_type in _HTML
-        or media_type == "text/css"
-        or _is_xml(media_type)
-        or (media_type == "text/plain" and url.partition("?")[0].endswith("/robots.txt"))
-    )
+    if known := _KNOWN.get(media_type):
+        return known
+    if media_type in _UNNAMED or media_type.endswith("+xml"):
+        return "application/xml" if media_type not in _UNNAMED else ""
+    path = url.partition("?")[0]
+    if media_type == "text/plain":
+        if path.endswith("/robots.txt"):
+            return _ROBOTS
+        if _NAMED_SITEMAP.search(path):
+            return _SITEMAP_OF_TEXT
+    return _MANIFEST if _NAMED_MANIFEST.search(path) else media_type
 
 
 def extract(
@@ -128,40 +179,37 @@ def extract(
     content_type: str = "",
     fields: Iterable[tuple[bytes, bytes]] = (),
     limits: LinkLimits = DEFAULTS,
+    document: str = "",
 ) -> list[Link]:
     """Return the links of the page at *url*, each once a kind, in the order of the page.
 
     *payload* is the message body without transfer and content coding; *fields* are the header fields
-    as `header_fields` gives them. References to the page itself by a fragment are none.
+    as `header_fields` gives them. References to the page itself by a fragment are none. *document* is
+    the URL of the page that runs this one, where it is a script.
     """
-    media_type = content_type.partition(";")[0].strip().lower()
     payload = payload[: limits.payload]
-    if media_type in _UNNAMED:
-        media_type = _sniffed(payload)
-    base, charset = "", UTF_8
-    of_page: Iterator[Found] = iter(())
-    document = None
-    if media_type in _HTML or (_is_xml(media_type) and _XHTML.search(payload[:1024])):
+    read_as = _read_as(url, content_type) or _sniffed(payload)
+    if read_as == "application/xml" and _XHTML.search(payload[:1024]):
+        read_as = "text/html"
+    of_header = _gathered(_of_fields(fields), limits), url, UTF_8
+    if read_as == "text/html":
         payload, charset = transcoded(payload, charset_of(payload, content_type))
-        document = markup.references(payload, charset)
-        of_page = document.found
-    elif media_type == "text/css":
+        html = markup.references(payload, charset)
+        gathered = _gathered(html.found, limits)
+        base = _reference(html.base(), limits)
+        page = resolve(url, base) if base and len(base) <= limits.url else url
+        return _resolved((of_header, (gathered, page, charset)), limits)
+    if read_as == "text/css":
         charset = charset_of(payload, content_type)
-        of_page = css.references(decoded(payload, charset))
-    elif _is_xml(media_type):
-        of_page = _entries(payload, url)
-    elif media_type == "text/plain" and url.partition("?")[0].endswith("/robots.txt"):
-        of_page = ((text_of(m[1]), Kind.LINK, "robots.txt") for m in _SITEMAP_LINE.finditer(payload))
-    of_header = _gathered(_of_fields(fields), limits)
-    gathered = _gathered(of_page, limits)
-    if document is not None:
-        base = _reference(document.base(), limits)
-    page = resolve(url, base) if base and len(base) <= limits.url else url
-    return _resolved(((of_header, url, UTF_8), (gathered, page, charset)), limits)
-
-
-def _is_xml(media_type: str) -> bool:
-    return media_type in _XML or media_type.endswith("+xml")
+        of_sheet = _gathered(css.references(decoded(payload, charset)), limits)
+        return _resolved((of_header, (of_sheet, url, charset)), limits)
+    read = _READ.get(read_as)
+    found = _gathered(read(payload, url), limits) if read is not None else {}
+    if read_as != "text/javascript":
+        return _resolved((of_header, (found, url, UTF_8)), limits)
+    workers = {name: where for name, where in found.items() if where == "script worker"}
+    others = {name: where for name, where in found.items() if where != "script worker"}
+    return _resolved((of_header, (others, url, UTF_8), (workers, document or url, UTF_8)), limits)
 
 
 def _sniffed(payload: bytes) -> str:
@@ -178,7 +226,57 @@ def _entries(payload: bytes, url: str) -> Iterator[Found]:
         for entry in entries_of(blocks, base=url):
             yield entry.url, Kind.LINK, "sitemap" if entry.is_sitemap else "feed or sitemap"
     except NotASeedError:
-        return  # what could be read has been
+        pass  # what could be read has been
+    if not _IS_SITEMAP.search(payload, 0, 1024):
+        yield from _media(payload)
+
+
+def _media(payload: bytes) -> Iterator[Found]:
+    """Yield the media of a feed: enclosures, pictures of entries and of the whole."""
+    for medium in _MEDIUM.finditer(payload):
+        address = _MEDIUM_ADDRESS.search(medium[2])
+        if address and (not medium[1].endswith(b"link") or _IS_ENCLOSURE.search(medium[2])):
+            yield unescape(text_of(address[1])), Kind.REQUISITE, "feed media"
+
+
+def _of_robots(payload: bytes, _: str) -> Iterator[Found]:
+    return ((text_of(line[1]), Kind.LINK, "robots.txt") for line in _SITEMAP_LINE.finditer(payload))
+
+
+def _of_lines(payload: bytes, _: str) -> Iterator[Found]:
+    lines = _WEB_LINE.finditer(payload.removeprefix(b"\xef\xbb\xbf"))
+    return ((text_of(line[1]), Kind.LINK, "feed or sitemap") for line in lines)
+
+
+def _of_script(payload: bytes, _: str) -> Iterator[Found]:
+    return scripts.references(payload)
+
+
+def _icons(payload: bytes, _: str) -> Iterator[Found]:
+    """Yield the icons of a web manifest, those of its shortcuts too."""
+    try:
+        said = parsed(payload, most=_MOST_IN_MANIFEST)
+    except ValueError:
+        return
+    shortcuts = said.get("shortcuts") if isinstance(said, dict) else None
+    for holder in (said, *(shortcuts if isinstance(shortcuts, list) else ())):
+        icons = holder.get("icons") if isinstance(holder, dict) else None
+        for icon in icons if isinstance(icons, list) else ():
+            if isinstance(icon, dict) and isinstance(icon.get("src"), str):
+                yield icon["src"], Kind.REQUISITE, "manifest icon"
+
+
+_READ: dict[str, Callable[[bytes, str], Iterator[Found]] | None] = {
+    "": None,
+    "text/html": None,
+    "text/css": None,
+    "application/xml": _entries,
+    "text/javascript": _of_script,
+    _MANIFEST: _icons,
+    _ROBOTS: _of_robots,
+    _SITEMAP_OF_TEXT: _of_lines,
+}
+"""What is looked into, and what reads it; HTML and CSS have character sets of their own."""
 
 
 def _of_fields(fields: Iterable[tuple[bytes, bytes]]) -> Iterator[Found]:

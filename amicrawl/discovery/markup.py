@@ -6,7 +6,7 @@ first counts. No tree is built, because references do not depend on one. So neit
 number of tags nor attributes without end can cost more than the bytes they take; parsers that build
 trees give up at some depth, and the rest of the page with it.
 
-Scripts are not read. What only a program would ask for is not here.
+Of scripts, what they name by literals (`scripts.py`) is here; what a program puts together is not.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from html.entities import html5
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.discovery import css
-from amicrawl.discovery.charset import decoded
+from amicrawl.discovery import css, scripts
+from amicrawl.discovery.charset import UTF_8, decoded
 from amicrawl.discovery.kinds import Found, Kind, kind_of_relation
 
 if TYPE_CHECKING:
@@ -59,11 +59,19 @@ _ANCHOR = re.compile(_OTHER + rb"""[ \t\n\r\f]++href="([^"&]*+)\"""" + _OTHER + 
 _END_OF_COMMENT = re.compile(rb"--!?>")
 _RAW = {
     name: re.compile(rb"</" + name + rb"(?=[ \t\n\r\f/>])")
-    for name in (
-        *(b"script", b"style", b"textarea", b"title", b"xmp", b"iframe", b"noembed", b"noframes"),
-    )
+    for name in (*(b"script", b"style", b"textarea", b"title", b"xmp", b"iframe", b"noembed"),)
 }
-"""Elements whose content is text up to their end tag."""
+"""Elements whose content is text up to their end tag. That of `noframes` is one to a browser, and the
+page itself to those who had none for frames."""
+_MOST_NESTED = 3
+"""Documents in the `srcdoc` of a document, one in the other, that are looked at."""
+_IMAGE_OF_PAGE = frozenset(
+    {
+        *(b"og:image", b"og:image:url", b"og:image:secure_url", b"twitter:image", b"twitter:image:src"),
+        b"msapplication-tileimage",
+    }
+)
+"""What a `meta` is called that names a picture of the page, for previews and tiles."""
 
 _ENTITY = re.compile(
     r"&(?:#[0-9]{1,8};?|#[xX][0-9A-Fa-f]{1,7};?|([A-Za-z][A-Za-z0-9]{0,31})(;|(?![=A-Za-z0-9])))"
@@ -112,8 +120,10 @@ def candidates(text: str) -> Iterator[str]:
 class _Reader:
     """Walks through one document."""
 
-    def __init__(self, payload: bytes, charset: str) -> None:
+    def __init__(self, payload: bytes, charset: str, nested: int = 0) -> None:
         self.base = ""
+        self._nested = nested
+        self._imports: dict[str, str] = {}
         self._payload = payload
         self._charset = charset
 
@@ -145,9 +155,9 @@ class _Reader:
             yield from self._of_tag(name, written)
             if name in _RAW:
                 end = _RAW[name].search(lowered, position)
-                if name == b"style":
+                if name in (b"style", b"script"):
                     content = self._payload[position : end.start() if end else len(lowered)]
-                    yield from css.references(decoded(content, self._charset))
+                    yield from self._text(name, written, content)
                 position = end.end() if end else len(lowered)
             elif name == b"plaintext":
                 return
@@ -186,7 +196,27 @@ class _Reader:
             kind, word = relation
             yield self._value(attributes, b"href"), kind, f"link{word}"
 
+    def _text(self, name: bytes, written: bytes, content: bytes) -> Iterator[Found]:
+        if name == b"style":
+            yield from css.references(decoded(content, self._charset))
+        elif b'"imports"' in content and b"importmap" in written.lower():
+            self._imports.update(scripts.import_map(content))
+            for package, address in self._imports.items():
+                if not package.endswith("/"):
+                    yield address, Kind.REQUISITE, "import map"
+        else:
+            yield from scripts.references(content, self._charset, imports=self._imports)
+
+    def _iframe(self, attributes: Attributes) -> Iterator[Found]:
+        if b"srcdoc" in attributes and self._nested < _MOST_NESTED:
+            # Its addresses are relative to this document's base, unless it has one of its own.
+            inside = self._value(attributes, b"srcdoc").encode("utf-8", "surrogateescape")
+            yield from _Reader(inside, UTF_8, self._nested + 1).found()
+
     def _meta(self, attributes: Attributes) -> Iterator[Found]:
+        called = attributes.get(b"property") or attributes.get(b"name")
+        if called is not None and called.strip().lower() in _IMAGE_OF_PAGE:
+            yield self._value(attributes, b"content"), Kind.REQUISITE, "meta image"
         if attributes.get(b"http-equiv", b"").strip().lower() == b"refresh":
             yield refreshed(self._value(attributes, b"content")), Kind.LINK, "meta refresh"
 
@@ -204,6 +234,7 @@ _SPECIAL: dict[bytes, Callable[[_Reader, Attributes], Iterator[Found]]] = {
     b"link": _Reader._link,  # noqa: SLF001
     b"meta": _Reader._meta,  # noqa: SLF001
     b"form": _Reader._form,  # noqa: SLF001
+    b"iframe": _Reader._iframe,  # noqa: SLF001
     b"input": _Reader._input,  # noqa: SLF001
 }
 

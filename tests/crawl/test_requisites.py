@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from archive_reading import rows
-from loopback import RawServer, crawl_site, page
+from loopback import RawServer, crawl_site, environment, page, site_command
+from typer.testing import CliRunner
 
+from amicrawl.cli import app
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
@@ -93,3 +97,76 @@ def test_a_chain_of_requisites_is_as_long_as_its_setting(tmp_path: Path) -> None
     assert not {"cdn/i/f.woff2", "cdn/c2.css"} & set(site.asked)
     counts = json.loads((tmp_path / "out" / "crawl.json").read_text())["links"]
     assert counts["kept_out/requisites"] == 2
+
+
+def test_a_page_brings_as_many_requisites_as_its_setting_those_of_its_requisites_included(
+    tmp_path: Path,
+) -> None:
+    def answer(head: bytes) -> bytes:
+        path = head.split(b" ")[1].decode()
+        if not path.endswith(".css"):
+            more = b"<a href=/page2></a>" if path == "/page1" else b""
+            return page(b"<link rel=stylesheet href=%b.css>" % path.encode() + more, HTML)
+        names = "".join(f"@import '{path[:-4]}{letter}.css';" for letter in "abc")
+        return page(names.encode(), CSS)
+
+    settings = {"AMICRAWL_MAX_PAGE_REQUISITES": "6", "AMICRAWL_HOSTS": "127.0.0.1"}
+    with RawServer(answer) as server:
+        done = crawl_site(f"{server.url}/page1", tmp_path / "out", settings=settings)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    sheets = [row["url"].rpartition("/")[2] for row in rows(tmp_path / "out")]
+    for name in ("page1", "page2"):
+        assert sum(sheet.startswith(name) for sheet in sheets) == 1 + 6
+    counts = json.loads((tmp_path / "out" / "crawl.json").read_text())["links"]
+    assert counts["kept_out/requisites"] > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("asked", [2, 4, 6])
+def test_a_chain_goes_on_where_it_was_killed(asked: int, tmp_path: Path) -> None:
+    """Killed before the answer to so many requests, one of each page and sheet."""
+    out = tmp_path / "out"
+
+    def answer(head: bytes) -> bytes:
+        path = head.split(b" ")[1].decode()
+        if path == "/":
+            return page(b"<link rel=stylesheet href=/1.css>", HTML)
+        while len(server.requests) == asked and not child_is_dead:
+            time.sleep(0.01)
+        return page(f"@import '/{int(path[1:-4]) + 1}.css';".encode(), CSS)
+
+    child_is_dead = False
+    with RawServer(answer) as server:
+        line = site_command(f"{server.url}/", out, arguments=["depth=shallow"])
+        child = subprocess.Popen(line, env=environment(), stderr=subprocess.DEVNULL)
+        while len(server.requests) < asked:
+            time.sleep(0.01)
+        child.kill()
+        child.wait(30)
+        child_is_dead = True
+        done = crawl_site(f"{server.url}/", out, arguments=["depth=shallow"])
+        found = [row["url"].replace(server.url, "") for row in rows(out)]
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert found == ["/", *(f"/{n}.css" for n in range(1, 6))]
+
+
+def test_explain_names_the_chain_and_the_rule_that_ends_it(tmp_path: Path) -> None:
+    site, out = Site(), tmp_path / "out"
+    with site.server as server:
+        crawl_site(f"{server.url}/site/", out, arguments=["depth=shallow"])
+        off = f"http://127.0.0.2:{server.port}"
+        told = CliRunner().invoke(app, ["explain", f"{off}/c4.css", "--dir", str(out)]).stdout
+        way = [
+            line.partition("first found on ")[2] for line in told.splitlines() if "first found" in line
+        ]
+        assert way == [
+            *(f"{off}/c{n}.css" for n in (3, 2, 1)),
+            f"{off}/frame.html",
+            f"{server.url}/site/",
+        ]
+        assert "5 of at most 5 steps from its page" in told
+        assert "now: a link to it is taken" in told
+        asked = ["explain", f"{off}/c5.css", "--requisite", "--from", f"{off}/c4.css", "--dir", str(out)]
+        told = CliRunner().invoke(app, asked).stdout
+    assert "6 steps from its page, more than 5" in told
+    assert "now: a link to it is kept out by requisites" in told

@@ -59,7 +59,7 @@ class Site:
         return {
             "/robots.txt": page(
                 b"User-agent: *\nDisallow: /site/secret\n"
-                b"Sitemap: %b/site/map.xml.gz" % self.server.url.encode()
+                b"Sitemap: %b/site/map.xml.gz\nSitemap: %b/site/map" % ((self.server.url.encode(),) * 2)
             ),
             "/site/": page(start, HTML, "Link: </site/header>; rel=next"),
             "/site/a": page(
@@ -79,6 +79,10 @@ class Site:
             "/site/refreshed": page(b"", HTML),
             "/site/header": page(b"", HTML),
             "/site/from-sitemap": page(b"", HTML),
+            "/site/map": page(
+                b"%b/site/from-lines\n" % self.server.url.encode(), "Content-Type: text/plain"
+            ),
+            "/site/from-lines": page(b"", HTML),
             "/site/map.xml.gz": page(
                 gzip.compress(SITEMAP.replace(b"PORT", str(port).encode())),
                 "Content-Type: application/x-gzip",
@@ -127,7 +131,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Crawled]:
 def test_the_site_is_archived_whole(crawled: Crawled) -> None:
     assert crawled.done.returncode == ExitCode.DONE, crawled.done.stderr
     wanted = {"", "a", "b", "deep/c", "deep/d", "moved", "landed", "after-landing", "gz", "in-gzip"}
-    wanted |= {"refreshed", "header", "from-sitemap", "map.xml.gz", "moved-off"}
+    wanted |= {"refreshed", "header", "from-sitemap", "from-lines", "map.xml.gz", "moved-off"}
     assert {f"/site/{name}" for name in wanted} <= crawled.taken
     for path in crawled.out.glob("*.warc.gz"):
         check_sealed(path)
