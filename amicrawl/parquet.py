@@ -2,14 +2,15 @@
 
 Pages of a Parquet file are compressed, and a value that repeats is stored once: a file of 600 bytes can
 stand for terabytes. The footer says nothing of that which could be relied on, so the headers of the
-pages are read first (parquet.thrift, `PageHeader`). From their sizes, and from the longest value of a
-dictionary, follows how many rows a batch may have.
+pages are read first (parquet.thrift, `PageHeader`), and the footer itself before Arrow sees it
+(`parquet_footer.py`): some contradictions in it end the process in Arrow's C++. From the pages' sizes,
+and from the longest value of a dictionary, follows how many rows a batch may have.
 
     a page              64 MiB unpacked; so what one row needs, of all columns that are read
     a batch             64 MiB of values
     all batches         64 MiB of strings and 1,000 times the size of the file
     rows                250,000 and 64 times the size of the file in bytes
-    the footer          16 MiB
+    the footer          16 MiB, 4,096 columns, 32,768 row groups
 
 What is beyond is refused with a sentence, as are columns that hold lists or records, unless the reader
 asks for them: of those, all values of a row group may take 8 MiB (`nested_fits`).
@@ -28,6 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from amicrawl.errors import InputError
+from amicrawl.parquet_footer import BYTE_ARRAY, Footer, FooterError, read_footer
 from amicrawl.thrift import NotThriftError, compact_struct
 
 if TYPE_CHECKING:
@@ -127,7 +129,7 @@ class ParquetTable:
             )
             self._file = file
             self._size = _size(file)
-            self._check_footer()
+            self._footer = self._read_footer()
             self._options: dict[str, Any] = {
                 "buffer_size": _PAGE_BUFFER if self._size > _READ_WHOLE else 0,
                 "pre_buffer": False,
@@ -137,7 +139,7 @@ class ParquetTable:
             self._table = self._kept.enter_context(
                 pq.ParquetFile(file, metadata=plain.metadata, read_dictionary=coded, **self._options)
             )
-            self.rows: int = self._table.metadata.num_rows
+            self.rows = self._footer.rows
             self.schema: pa.Schema = self._table.schema_arrow
             self._check_rows()
         except BaseException:
@@ -153,12 +155,12 @@ class ParquetTable:
     @property
     def groups(self) -> int:
         """The number of row groups."""
-        return self._table.num_row_groups
+        return len(self._footer.groups)
 
     @property
     def group_rows(self) -> list[int]:
         """The number of rows of each row group."""
-        return [self._table.metadata.row_group(group).num_rows for group in range(self.groups)]
+        return [group.rows for group in self._footer.groups]
 
     def batches(
         self,
@@ -196,8 +198,8 @@ class ParquetTable:
 
         For readers that have no such bounds. Little is unpacked, unless there is a doubt.
         """
-        kinds = [self._table.schema.column(leaf) for leaf in range(len(self._table.schema))]
-        flat = [kind.path for kind in kinds if kind.path == kind.name and not kind.max_repetition_level]
+        kinds = self._footer.leaves
+        flat = [kind.path for kind in kinds if not kind.is_nested and not kind.is_repeated]
         leaves = self._leaves(flat if columns is None else columns)
         for group in range(self.groups):
             for leaf, name in leaves.items():
@@ -218,29 +220,35 @@ class ParquetTable:
     ) -> None:
         self.close()
 
-    def _check_footer(self) -> None:
+    def _read_footer(self) -> Footer:
         self._file.seek(max(self._size - 8, 0))
         ending = self._file.read(8)
         length = int.from_bytes(ending[:4], "little")
-        if ending.endswith(b"PAR1") and FOOTER_BYTES < length < self._size:
+        if not ending.endswith(b"PAR1") or length + 12 > self._size:
+            raise self._damaged("it does not end as Parquet files do")
+        if length > FOOTER_BYTES:
             raise self._refused(f"its footer has {length:,} bytes, more than {FOOTER_BYTES:,}")
+        self._file.seek(self._size - 8 - length)
+        try:
+            footer = read_footer(self._file.read(length))
+        except FooterError as error:
+            raise (self._damaged if error.is_damage else self._refused)(str(error)) from error
         self._file.seek(0)
+        return footer
 
     def _check_rows(self) -> None:
         most = _ROWS + _ROWS_A_BYTE * self._size
-        counted = sum(self._table.metadata.row_group(group).num_rows for group in range(self.groups))
-        if max(self.rows, counted) > most:
-            raise self._refused(f"{self._size:,} bytes cannot hold {max(self.rows, counted):,} rows")
+        if self.rows > most:
+            raise self._refused(f"{self._size:,} bytes cannot hold {self.rows:,} rows")
 
     def _leaves(self, columns: Sequence[str], *, nested: bool = False) -> dict[int, str]:
         """Return the leaves of *columns* by number: one of each, unless they may be *nested*."""
-        schema = self._table.schema
+        wanted = frozenset(columns)
         leaves, found = {}, set()
-        for number in range(len(schema)):
-            leaf = schema.column(number)
+        for number, leaf in enumerate(self._footer.leaves):
             name = leaf.path.partition(".")[0]
-            if leaf.path in columns or name in columns:
-                if not nested and (leaf.path not in columns or leaf.max_repetition_level):
+            if leaf.path in wanted or name in wanted:
+                if not nested and (leaf.path not in wanted or leaf.is_repeated):
                     raise self._refused(f"its column {name[:80]!a} holds lists or records")
                 leaves[number] = leaf.path
                 found |= {leaf.path, name}
@@ -287,10 +295,10 @@ class ParquetTable:
 
     def _chunk(self, group: int, leaf: int) -> _Chunk:
         found = _Chunk()
-        kind = self._table.schema.column(leaf)
-        is_text = kind.physical_type == "BYTE_ARRAY"
-        found.width = max(kind.length or 0, 8)
-        found.is_repeated = bool(kind.max_repetition_level)
+        kind = self._footer.leaves[leaf]
+        is_text = kind.kind == BYTE_ARRAY
+        found.width = max(kind.width, 8)
+        found.is_repeated = kind.is_repeated
         for page in self._pages(group, leaf):
             if page.kind == _DICTIONARY:
                 found.dictionary = page.unpacked + _ENTRY * page.values
@@ -312,16 +320,15 @@ class ParquetTable:
 
         One that is repeated may hold any number.
         """
-        column: Any = self._table.metadata.row_group(group).column(leaf)
-        due = self._table.metadata.row_group(group).num_rows
-        if self._table.schema.column(leaf).max_repetition_level:
-            due = column.num_values
-        if column.num_values != due:
-            raise self._damaged(f"column {leaf} has {column.num_values:,} values in {due:,} rows")
-        at, has_dictionary = column.data_page_offset, False
-        if column.has_dictionary_page and 0 < (column.dictionary_page_offset or 0) < at:
-            at = column.dictionary_page_offset
-        end = min(at + column.total_compressed_size + _PADDING, self._size)
+        column, due = self._footer.groups[group].chunks[leaf], self._footer.groups[group].rows
+        if self._footer.leaves[leaf].is_repeated:
+            due = column.values
+        if column.values != due:
+            raise self._damaged(f"column {leaf} has {column.values:,} values in {due:,} rows")
+        at, has_dictionary = column.data, False
+        if 0 < column.dictionary < at:
+            at = column.dictionary
+        end = min(at + column.size + _PADDING, self._size)
         while due > 0:
             page, at = self._header(at, end)
             if page.kind == _DICTIONARY:

@@ -1,13 +1,22 @@
-"""Thrift's compact protocol, as far as Parquet's page headers need it: a struct, read and bounded. Pure.
+"""Thrift's compact protocol, as far as Parquet's headers and footers need it: structs, bounded. Pure.
 
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
 _DEPTH = 16
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _INTEGERS = frozenset((4, 5, 6))
+BINARY, LIST, STRUCT = _BINARY, _LIST, _STRUCT
+"""Kinds of fields."""
+
+_T = TypeVar("_T")
 
 
 class NotThriftError(ValueError):
@@ -20,19 +29,70 @@ def compact_struct(octets: bytes) -> tuple[dict[int, object], int]:
     Integers, booleans and structs are kept; of anything else only that it was there, as None. Raises
     NotThriftError where it is not whole, or deeper than 16 structs.
     """
-    reader = _CompactReader(octets)
+    reader = CompactReader(octets)
     try:
         return reader.struct(0), reader.at
     except IndexError as error:
         raise NotThriftError("it is cut") from error
 
 
-class _CompactReader:
+class CompactReader:
+    """Reads structs field by field; each of its methods raises NotThriftError where it cannot."""
+
+    INTEGERS = _INTEGERS
+    """Kinds of fields that `integer` reads."""
+
     def __init__(self, octets: bytes) -> None:
         self._octets = octets
         self.at = 0
+        """The offset of what is read next."""
+
+    def fields(self) -> Iterator[tuple[int, int]]:
+        """Yield number and kind of each field of the struct that is next; the caller reads each."""
+        number = 0
+        while head := self._whole_byte():
+            step = head >> 4
+            number = number + step if step else self.integer()
+            yield number, head & 15
+
+    def integer(self) -> int:
+        """Return the integer that is next, of up to 64 bits, with its sign."""
+        try:
+            return self._signed()
+        except IndexError as error:
+            raise NotThriftError("it is cut") from error
+
+    def binary(self, most: int) -> bytes:
+        """Return the string that is next; one of more than *most* bytes is refused."""
+        length = self._checked(self._unsigned)
+        if length > most:
+            raise NotThriftError(f"a string has {length:,} bytes")
+        begin = self.at
+        self._skip(length)
+        return self._octets[begin : self.at]
+
+    def list_head(self) -> tuple[int, int]:
+        """Return the length of the list that is next, and the kind of its values."""
+        head = self._whole_byte()
+        count = head >> 4 if head >> 4 < 15 else self._checked(self._unsigned)
+        return count, head & 15
+
+    def skip(self, kind: int) -> None:
+        """Skip a field of *kind*."""
+        if kind > _FALSE:
+            self._checked(lambda: self._value(kind, 0))
+
+    def _whole_byte(self) -> int:
+        return self._checked(self._byte)
+
+    def _checked(self, read: Callable[[], _T]) -> _T:
+        try:
+            return read()
+        except IndexError as error:
+            raise NotThriftError("it is cut") from error
 
     def struct(self, depth: int) -> dict[int, object]:
+        """Return the fields of the struct that is next, *depth* structs deep, by number."""
         if depth > _DEPTH:
             raise NotThriftError("it is too deep")
         fields: dict[int, object] = {}

@@ -1,6 +1,6 @@
 """Fuzzes a reader of what strangers send: with atheris where it is installed, else with hypothesis.
 
-    python tests/fuzz/fuzz_readers.py http|chunks|warc|cdxj|redis|meguri|all [-max_total_time=60]
+    python tests/fuzz/fuzz_readers.py http|chunks|warc|cdxj|redis|meguri|parquet|all [-max_total_time=60]
 
 An input that breaks a promise is written to `tests/fuzz/corpus/NAME`, where the tests find it.
 """

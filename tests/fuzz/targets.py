@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
 from frontier.format.frontier_files import made_up
 from frontier.format.mutations import read_all, sound
+from fuzz.forked import forked
 
 from amicrawl.archive.index.lookup.query import IndexRow
 from amicrawl.archive.report.line_batches import cdxj_lines
@@ -34,6 +37,7 @@ from amicrawl.frontier.format.schema import Codec
 from amicrawl.frontier.format.writer import WriteOptions
 from amicrawl.message import ChunkReader
 from amicrawl.reading.records import records_of
+from amicrawl.record import CAPTURES
 from amicrawl.seed.seed import NotASeedError
 
 if TYPE_CHECKING:
@@ -170,7 +174,33 @@ _LINE = (
     b'example,a)/ 20260101000000 {"url":"http://a.example/","mime":"text/html","status":"200",'
     b'"digest":"AAAA","length":"9","offset":"0","filename":"a.warc.gz"}\n'
 )
+
+
+def parquet(octets: bytes) -> None:
+    """Read a table in a child: whatever its footer says, no other process ends with it."""
+    forked().run("parquet", octets)
+
+
+@cache
+def _tables() -> tuple[bytes, ...]:
+    """Return small tables: an index of a crawl, one with lists, one of two row groups."""
+    zero = {"string": "x", "bool": False}
+    row = {field.name: zero.get(str(field.type), 0) for field in CAPTURES}
+    tables = (
+        pa.Table.from_pylist([row] * 3, schema=CAPTURES),
+        pa.table({"url": ["http://a.example/"] * 4, "tags": [["a", "b"], [], None, ["c"]]}),
+        pa.table({"url": [f"http://a.example/{n}" for n in range(9)], "n": range(9)}),
+    )
+    written = []
+    for table in tables:
+        into = io.BytesIO()
+        pq.write_table(table, into, row_group_size=5, store_schema=False)
+        written.append(into.getvalue())
+    return tuple(written)
+
+
 TARGETS: dict[str, Target] = {
+    "parquet": Target(parquet, _tables()),
     "http": Target(
         http,
         (

@@ -33,7 +33,7 @@ from amicrawl.archive.report.counts import Counts
 from amicrawl.archive.report.inputs import files_of, is_parquet
 from amicrawl.archive.report.rows import MOST_DIGITS
 from amicrawl.errors import DamagedFileError, InputError, UsageError
-from amicrawl.parquet import ParquetTable
+from amicrawl.parquet import NotWholeError, ParquetTable
 from amicrawl.urls.surt import surt
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def opened_table(path: Path) -> ParquetTable:
     try:
         # Strings that repeat are read as codes into a dictionary, which is how the file has them.
         return ParquetTable(path, str(path), dictionaries=(*_REPEATING, "content_type"))
-    except pa.ArrowInvalid as error:
+    except (pa.ArrowException, NotWholeError) as error:
         raise DamagedFileError(path, 0, f"not a readable Parquet file ({error})") from error
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error}. Check path and permissions.") from error
