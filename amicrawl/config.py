@@ -87,6 +87,14 @@ class TlsPolicy(StrEnum):
     """The exchange is archived, and the outcome of the check recorded."""
 
 
+class Rendering(StrEnum):
+    """Which pages are opened in a browser."""
+
+    NEVER = "never"
+    ALWAYS = "always"
+    """Each page of HTML in the scope."""
+
+
 class LogFormat(StrEnum):
     """Format of the log and of progress reports."""
 
@@ -253,6 +261,31 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     allow_private: Annotated[tuple[Network, ...], BeforeValidator(_networks)] = ()
     """Networks in CIDR notation that may be connected to although they are private, loopback or
     otherwise reserved."""
+
+    browser: Rendering = Rendering.NEVER
+    """Open pages in Chromium and archive all that their scripts request: `never` or `always`."""
+    browser_path: str = ""
+    """The Chromium to start. Default: the system's, else the one that Playwright installed."""
+    browser_pages: int = Field(default=2, ge=1, le=64)
+    """Maximum number of pages that are open at once."""
+    browser_per_host: int = Field(default=6, ge=1, le=32)
+    """Maximum number of requests in flight of one page to one host key."""
+    browser_page_time: float = Field(default=60.0, ge=2)
+    """Maximum time that a page is open. What it received by then is kept."""
+    browser_page_bytes: ByteSize = Field(default=ByteSize(256 * 1024**2), ge=1024)
+    """Maximum size of what one page receives. Further requests of it are refused."""
+    browser_page_requests: int = Field(default=1000, ge=1)
+    """Maximum number of requests of one page. Further ones are refused."""
+    browser_page_memory: ByteSize = Field(default=ByteSize(1024**3), ge=64 * 1024**2)
+    """Maximum memory of the process of one page. A page that takes more is ended."""
+    browser_strict_pace: bool = False
+    """Hold requests of a page to other hosts for the delays of those hosts, too."""
+    browser_sandbox: bool = True
+    """Run Chromium in its sandbox. It cannot be used as root."""
+    browser_screenshots: bool = True
+    """Archive a picture of each page."""
+    browser_behaviours: str = ""
+    """A file of JavaScript that is run in each page after the behaviours of amicrawl."""
 
     dns_servers: Names = ()
     """Name servers, as `192.0.2.53` or `192.0.2.53:5353`. Default: those in `/etc/resolv.conf`.

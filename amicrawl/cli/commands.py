@@ -166,10 +166,19 @@ def _lay_out(command: Any) -> None:
         each.short_help = each.help.partition("\n\n")[0]
 
 
-def _parsed(parse: Callable[..., Any], *words: Any, **further: Any) -> Any:
+_LONE = {"--browser": "always"}
+"""Options whose value may be left away, and what it is then."""
+
+
+def _parsed(
+    parse: Callable[..., Any], command: str | None, words: list[str], *more: Any, **further: Any
+) -> Any:
     """Return what *parse* makes of *words*, with errors without the prefix that pydantic gives them."""
+    for at in range(len(words) - 1, -1, -1):
+        if words[at] in _LONE and words[at + 1 : at + 2] not in (["always"], ["auto"], ["never"]):
+            words = [*words[: at + 1], _LONE[words[at]], *words[at + 1 :]]
     try:
-        return parse(*words, **further)
+        return parse(command, words, *more, **further)
     except BadParameter as fault:
         fault.message = fault.message.removeprefix("Value error, ")
         raise

@@ -12,7 +12,7 @@ import typer
 
 from amicrawl.cli.options import PartitionedOptions, Quiet, Settings, grouped, pairs, settings_options
 from amicrawl.cli.project import crawl_settings
-from amicrawl.config import PREFIX, CrawlConfig, Robots
+from amicrawl.config import PREFIX, CrawlConfig, Rendering, Robots
 from amicrawl.crawl import start_crawl
 from amicrawl.crawlfile import Action, Plan, last_crawls, plan
 from amicrawl.errors import InputError, UsageError
@@ -94,6 +94,12 @@ class RequestOptions:
     max_time: Annotated[
         float | None, typer.Option(min=0, metavar="SECONDS", help="Stop after so many seconds.")
     ] = None
+    browser: Annotated[
+        Rendering | None,
+        typer.Option(
+            help="Open pages in Chromium and archive what their scripts request; alone: always.",
+        ),
+    ] = None
     quiet: Quiet = False
     verbose: Annotated[
         int, typer.Option("-v", "--verbose", count=True, help="Print the log; twice: at level DEBUG.")
@@ -114,6 +120,7 @@ class RequestOptions:
             "OPERATOR": self.operator,
             "STOP_PAGES": self.max_pages,
             "STOP_TIME": self.max_time,
+            "BROWSER": self.browser,
             **further,
         }
         typed = (f"{PREFIX}{name}={value}" for name, value in options.items() if value is not None)

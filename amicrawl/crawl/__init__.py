@@ -16,10 +16,11 @@ if TYPE_CHECKING:
         known_arguments,
         whole_number,
     )
-    from amicrawl.crawl.decision import REDIRECTS, final_url
+    from amicrawl.crawl.decision import REDIRECTS, Ticket, final_url, outcome_of
+    from amicrawl.crawl.extensions import CrawlExtension
     from amicrawl.crawl.feeding import offer_seed, on_a_thread
     from amicrawl.crawl.in_force import SettingSource
-    from amicrawl.crawl.links import provenance_of
+    from amicrawl.crawl.links import REQUISITE, SITEMAP, provenance_of
     from amicrawl.crawl.opening import Resumed
     from amicrawl.crawl.partition.batch import (
         MOST_CHARACTERS,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.processes import as_process
     from amicrawl.crawl.processes.specification import Specification, allow
     from amicrawl.crawl.rebuilding import rebuild
+    from amicrawl.crawl.robots import RobotsMiddleware
     from amicrawl.crawl.run import Run, run_of
     from amicrawl.crawl.seedlist import (
         SeedList,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     )
     from amicrawl.crawl.start import start_crawl
     from amicrawl.crawl.state import ABORTED
+    from amicrawl.crawl.visit import Links, Visit
     from amicrawl.crawl.watching.busy_hosts import BusyHosts
     from amicrawl.crawl.wiring import make_resolver, make_wire
 else:
@@ -52,7 +55,15 @@ else:
         __name__,
         JOB_ARGUMENT="arguments",
         ABORTED="state",
+        CrawlExtension="extensions",
+        Links="visit",
         REDIRECTS="decision",
+        REQUISITE="links",
+        RobotsMiddleware="robots",
+        SITEMAP="links",
+        Ticket="decision",
+        Visit="visit",
+        outcome_of="decision",
         BusyHosts="watching.busy_hosts",
         PartitionLink="partition.batch",
         MOST_CHARACTERS="partition.batch",
@@ -101,18 +112,25 @@ __all__ = [
     "MOST_CHARACTERS",
     "MOST_LINKS",
     "REDIRECTS",
+    "REQUISITE",
+    "SITEMAP",
     "BusyHosts",
+    "CrawlExtension",
+    "Links",
     "Outbox",
     "Outgoing",
     "PartitionLink",
     "RecrawlArguments",
     "Resumed",
+    "RobotsMiddleware",
     "Run",
     "SeedArguments",
     "SeedList",
     "SettingSource",
     "SiteArguments",
     "Specification",
+    "Ticket",
+    "Visit",
     "allow",
     "as_process",
     "configured",
@@ -128,6 +146,7 @@ __all__ = [
     "offer_seed",
     "offer_starts",
     "on_a_thread",
+    "outcome_of",
     "provenance_of",
     "read_policy",
     "read_starts",

@@ -26,7 +26,16 @@ from scrapy.utils.misc import load_object
 from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
 
 from amicrawl import __version__
-from amicrawl.config import PREFIX, CrawlConfig, Headers, Identity, LogFormat, Robots, refuse_near_names
+from amicrawl.config import (
+    PREFIX,
+    CrawlConfig,
+    Headers,
+    Identity,
+    LogFormat,
+    Rendering,
+    Robots,
+    refuse_near_names,
+)
 from amicrawl.crawl.arguments import JOB_ARGUMENT, CrawlSpec, default_headers, reads_responses
 from amicrawl.crawl.credentials import read_credentials
 from amicrawl.crawl.extensions import Closing, FrontierWriter
@@ -363,6 +372,8 @@ def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) ->
         ("amicrawl.crawl.processes.child.Process", -5, is_child()),
         # Before anything that opens the output: a directory that is another's is not touched.
         (REGISTERED["job extension"], -2, getattr(spider, "job", None) is not None),
+        # Before the output is opened: without a browser, nothing is left behind.
+        ("amicrawl.browser.visits.Browsing", -1, config.browser is not Rendering.NEVER),
         # Behind `Closing`, which has written down by then how the crawl ended.
         ("amicrawl.crawl.uploading.Uploading", 10, config.bucket),
         ("amicrawl.crawl.watching.metrics.MetricsEndpoint", 10, config.metrics),

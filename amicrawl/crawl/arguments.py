@@ -67,6 +67,8 @@ class CrawlArguments:
     """Whether a directory that holds a frontier is refused instead of resumed."""
     rebuild: bool = False
     """Whether a frontier that cannot be opened is made anew from what was archived."""
+    browser: str | None = None
+    """Which pages are opened in a browser, as AMICRAWL_BROWSER says it."""
     config: str | None = None
     """The crawl file that the others were taken from, where they were."""
 
@@ -193,7 +195,7 @@ def known_arguments(
 def _common(values: Mapping[str, str]) -> dict[str, Any]:
     """Return what *values* say of the fields of `CrawlArguments`."""
     shard, shards = _shard(values)
-    texts = ("format", "share", "out", "run_id", "config")
+    texts = ("format", "share", "out", "run_id", "browser", "config")
     return {
         **{name: values.get(name) or None for name in texts},
         "shard": shard,

@@ -18,7 +18,7 @@ from amicrawl.errors import InputError, UsageError
 from amicrawl.fetch import proxy_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from amicrawl.config import CrawlConfig
     from amicrawl.crawlfile import Cookie
@@ -59,6 +59,14 @@ class Credentials:
         if cookie:
             fields.append((b"Cookie", cookie.encode("ascii")))
         return fields
+
+    def added_to(
+        self, fields: Sequence[tuple[bytes, bytes]], target: Fetchable
+    ) -> tuple[list[tuple[bytes, bytes]], frozenset[bytes]]:
+        """Return *fields* and the secret ones for *target* that are not among them, and their names."""
+        own = {name.lower() for name, _ in fields}
+        secret = [field for field in self.fields_for(target) if field[0].lower() not in own]
+        return [*fields, *secret], frozenset(name.lower() for name, _ in secret)
 
 
 def read_credentials(config: CrawlConfig, *, base: Path = Path()) -> Credentials:

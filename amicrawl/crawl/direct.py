@@ -97,12 +97,13 @@ def direct_visit(crawler: Crawler, run: Run) -> Visit:
             priority=redirects.priority_adjust,
             elsewhere=run.elsewhere,
         )
-    return run.make_visit(
+    visit = run.make_visit(
         links=links,
         rules=rules,
         request_of=RowRequests(default_fields(crawler.settings), run.credentials),
         wire=ObservedWire(crawler, run.wire),
     )
+    return visit if run.visits_by is None else run.visits_by(visit)
 
 
 class ObservedWire:

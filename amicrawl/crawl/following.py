@@ -203,6 +203,27 @@ class Following:
         page = Page.of(offer)
         return list(self._offers(self._links(item, page), page, item))
 
+    def offers_of(self, links: list[Link], item: CaptureItem, offer: Offer) -> list[Offer]:
+        """Return what *links*, those that a browser shows of the row *offer*, are offered as."""
+        return list(self._offers(links, Page.of(offer), item))
+
+    def refusal_of_requisite(self, url: str, offer: Offer) -> str:
+        """Return the rule that keeps out *url*, which the page *offer* needs in a browser."""
+        page = Page.of(offer)
+        on_site = page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1))
+        selected = self.selection.judge(
+            url,
+            kind=Kind.REQUISITE,
+            hops=page.hops,
+            parent_on_site=on_site,
+            primary=self._primary(page),
+            steps=page.depth_in(REQUISITE) + 1,
+        )
+        if selected.is_taken:
+            return ""
+        self.counts[f"kept_out/{selected.by}"] += 1
+        return f"{selected.by}: {selected.rule}"
+
     def refusal_of(self, offer: Offer) -> str:
         """Return the pattern that keeps the row *offer*, which waited, out by now; empty for none."""
         ignores = self.selection.ignores

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.config import Identity
+from amicrawl.config import Identity, Rendering
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.policy import asked_again_at, changes, policy_of, read_policy, write_policy
 from amicrawl.crawl.rebuilding import complete, rebuild
@@ -133,7 +133,7 @@ class Opening:
             key_of=self.key_of,
             ours=self.spec.takes,
             following=following,
-            reads=self.spec.reads and following is None,
+            reads=(self.spec.reads and following is None) or self._renders,
             asked_again=asked_again_at(before),
         )
         let_in = _let_in(partition, changed)
@@ -144,6 +144,11 @@ class Opening:
         found = resumed(frontier, repaired, recrawls=self.spec.continues)
         names = tuple(name for part in changed.values() for name in part)
         return frontier, replace(found, changed=names, let_in=let_in, read_again=pages)
+
+    @property
+    def _renders(self) -> bool:
+        """Whether links come from pages in a browser, which no record has: they are opened again."""
+        return self.config.browser is not Rendering.NEVER
 
     def _policy(self) -> Policy:
         following = self.following

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from amicrawl.crawl.credentials import Credentials
     from amicrawl.frontier import Dispatch
     from amicrawl.seed import Seed
-    from amicrawl.urls import Fetchable
 
 TICKET = "amicrawl_ticket"
 """The `Request.meta` key that holds the ticket."""
@@ -175,7 +174,7 @@ def wire_request(
         fields += _conditions(seed)
     hidden: frozenset[bytes] = frozenset()
     if credentials is not None:
-        fields, hidden = _with_secrets(fields, credentials, target)
+        fields, hidden = credentials.added_to(fields, target)
     if request.body:
         fields.append((b"Content-Length", b"%d" % len(request.body)))
     asked = request.meta.get("download_timeout")
@@ -213,18 +212,9 @@ class RowRequests:
         if seed.etag or seed.last_modified:
             asked = asked._replace(fields=[*self._defaults, *_conditions(seed)])
         if self._is_secretive:
-            fields, hidden = _with_secrets([*asked.fields], self._credentials, target)
+            fields, hidden = self._credentials.added_to(asked.fields, target)
             asked = asked._replace(fields=fields, hidden=hidden)
         return asked
-
-
-def _with_secrets(
-    fields: Fields, credentials: Credentials, target: Fetchable
-) -> tuple[Fields, frozenset[bytes]]:
-    """Return *fields* and what *credentials* add for *target*, and the names of the latter."""
-    own = {name.lower() for name, _ in fields}
-    secret = [field for field in credentials.fields_for(target) if field[0].lower() not in own]
-    return [*fields, *secret], frozenset(name.lower() for name, _ in secret)
 
 
 def _conditions(seed: Seed) -> Fields:

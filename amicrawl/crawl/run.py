@@ -70,6 +70,8 @@ class Run(CrawlState):
     """The secrets that single hosts are given, and the proxy."""
     dispatcher: Dispatcher | None = None
     """What visits rows directly; None where they go by Scrapy's engine."""
+    visits_by: Callable[[Visit], Visit] | None = None
+    """Returns what visits rows in place of the visit that it is given; None for that one itself."""
     elsewhere: OtherPartitions | None = None
     """What takes the offers of other partitions; None where there are none."""
 
@@ -314,9 +316,19 @@ class Run(CrawlState):
             heard(item)
 
     async def record_skipped(
-        self, seed: Seed, failure: Failure, detail: str, found: Provenance = OF_SEED
+        self,
+        seed: Seed,
+        failure: Failure,
+        detail: str,
+        found: Provenance = OF_SEED,
+        *,
+        page: str = "",
+        resource_type: str = "",
     ) -> None:
-        """Give a URL that no server was asked for its row in the index."""
+        """Give a URL that no server was asked for its row in the index.
+
+        *page* and *resource_type* are those of the columns.
+        """
         now = datetime.now(UTC)
         capture = Capture(
             url=seed.url,
@@ -325,7 +337,9 @@ class Run(CrawlState):
             failure=failure,
             failure_detail=detail,
         )
-        await self.record(CaptureItem(capture=capture, seed=seed, attempts=0, provenance=found))
+        item = CaptureItem(capture=capture, seed=seed, attempts=0, provenance=found)
+        item.page, item.resource_type = page, resource_type
+        await self.record(item)
 
     def refusal_of(self, dispatch: Dispatch) -> str:
         """Return why the crawl does not take a row that waited any more; empty where it does."""

@@ -179,14 +179,12 @@ class Visit:
             decision = Decision(Disposition.GIVEN_UP, asked.reason, Failure.UNFETCHABLE_URL)
             await self._refuse(ticket, decision)
             return decision
-        pacing, clock, under_way = self.pacing, self.clock, self.exchanges.tasks
+        pacing, under_way = self.pacing, self.exchanges.tasks
         task = asyncio.current_task()
         assert task is not None
         under_way.add(task)
         try:
-            capture = await self.wire.fetch(
-                asked, departs=lambda: pacing.departs(ticket, asked.url, clock())
-            )
+            capture = await self.exchange(ticket, asked)
         except asyncio.CancelledError:
             if self.exchanges.aborted:
                 return STOPPED
@@ -201,6 +199,11 @@ class Visit:
                 ticket.outcome = outcome
                 return Decision(Disposition.AGAIN_LATER, str(capture.failure))
         return await self._keep(ticket, capture)
+
+    def exchange(self, ticket: Ticket, asked: WireRequest) -> Awaitable[Capture]:
+        """Carry *asked* out for *ticket*, and return what came of it."""
+        pacing, clock = self.pacing, self.clock
+        return self.wire.fetch(asked, departs=lambda: pacing.departs(ticket, asked.url, clock()))
 
     async def _keep(self, ticket: Ticket, capture: Capture) -> Decision:
         """Have *capture* recorded, and note on *ticket* its outcome and what it leads to."""

@@ -54,6 +54,11 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
         "operator", "headers", "proxy", "cookies", "tls", "allow_private", "dns_servers", "timeout",
         "connect_timeout", "timeout_floor", "min_rate", "min_rate_time",
     ),
+    "browser": (
+        "browser", "browser_path", "browser_pages", "browser_per_host", "browser_page_time",
+        "browser_page_bytes", "browser_page_requests", "browser_page_memory", "browser_strict_pace",
+        "browser_sandbox", "browser_screenshots", "browser_behaviours",
+    ),
     "limits": (
         "stop_pages", "stop_bytes", "stop_time", "stop_errors", "stop_free", "pause_free",
         "max_header", "max_body", "spool_above", "drain_time",

@@ -29,7 +29,14 @@ from amicrawl.record.files import DEFAULT_PREFIX
 from amicrawl.record.journal import CapturesJournal
 from amicrawl.record.repair import repair_locked
 from amicrawl.record.revisit import Original, Originals, decide, may_be_original
-from amicrawl.record.warc import URI_LIMIT, RecordIds, exchange_records, target_uri, unix_ms
+from amicrawl.record.warc import (
+    URI_LIMIT,
+    RecordIds,
+    exchange_records,
+    resource_records,
+    target_uri,
+    unix_ms,
+)
 from amicrawl.record.writer import WarcWriter, next_number
 
 if TYPE_CHECKING:
@@ -236,6 +243,10 @@ class WarcStage:
         )
         found = item.provenance if self._metadata else None
         records = exchange_records(capture, digests, decision=decision, ids=self._ids, found=found)
+        if item.resources:
+            # Before the response: the row of the index names the last record.
+            made = resource_records(records, item.resources, ids=self._ids, url=capture.url)
+            records = made + records
         item.is_revisit = decision.profile is not None
         item.original = decision.original
         if decision.original is not None:

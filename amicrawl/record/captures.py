@@ -38,6 +38,9 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
     link            how it was found: seed, link, requisite, redirect, sitemap, or robots (robots.txt
                     and what it names); empty where unknown
     hops            how many URLs lead to it, each first found on the one before; 0 for a start URL
+    page            the URL of the page in a browser that it belongs to; empty for what none asked for
+    resource_type   what that browser asked for it as: document, stylesheet, image, media, font, script,
+                    texttrack, xhr, fetch, eventsource, websocket, manifest, other; empty likewise
 """
 
 from __future__ import annotations
@@ -52,8 +55,11 @@ from amicrawl.capture import Failure
 from amicrawl.record.warc import target_uri, unix_ms
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from amicrawl.capture import Capture
     from amicrawl.record.revisit import Original
+    from amicrawl.record.warc import Resource
     from amicrawl.record.writer import RecordLocation
     from amicrawl.seed import Seed
 
@@ -94,6 +100,8 @@ COLUMNS: Final[tuple[tuple[str, str], ...]] = (
     ("via", "string"),
     ("link", "string"),
     ("hops", "int32"),
+    ("page", "string"),
+    ("resource_type", "string"),
 )
 """Names of the columns, and the Arrow type of each."""
 
@@ -144,6 +152,12 @@ class CaptureItem:
     final_url: str = ""
     """Where a redirect points, resolved; empty for any other answer."""
     provenance: Provenance = OF_SEED
+    page: str = ""
+    """The URL of the page in a browser that it belongs to; empty for none."""
+    resource_type: str = ""
+    """What that browser asked for it as; empty where none did."""
+    resources: Sequence[Resource] = ()
+    """What was made of the page: further records, before that of the response."""
 
     location: RecordLocation | None = None
     """The response or revisit record; None where nothing was stored."""
@@ -202,6 +216,8 @@ def row_of(item: CaptureItem) -> Row:
         "via": _printable(via),
         "link": link,
         "hops": hops,
+        "page": _printable(item.page),
+        "resource_type": item.resource_type,
     }
 
 

@@ -34,7 +34,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote_from_bytes
 
 from isal import igzip_lib, isal_zlib
@@ -46,7 +46,7 @@ from amicrawl.record.revisit import Profile
 
 if TYPE_CHECKING:
     Fields = list[tuple[str, str]]
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from amicrawl.capture import Body, Capture, Tls
     from amicrawl.record.captures import Provenance
@@ -79,6 +79,7 @@ class RecordType(StrEnum):
     REQUEST = "request"
     RESPONSE = "response"
     REVISIT = "revisit"
+    RESOURCE = "resource"
 
 
 @dataclass(slots=True)
@@ -270,6 +271,44 @@ def _metadata_record(capture: Capture, found: Provenance, answer_id: str, ids: R
         f"WARC-Block-Digest: {block_digest(block)}\r\nContent-Type: application/warc-fields\r\n"
     )
     return Record(RecordType.METADATA, ids(), warc_date(capture.started), lines, block)
+
+
+class Resource(NamedTuple):
+    """What was made of a capture: the text of a page, a picture of it."""
+
+    prefix: str
+    """What stands before the URL of the capture in that of the record: `urn:text:`."""
+    content_type: str
+    content: bytes
+
+
+def resource_records(
+    exchange: Sequence[Record], resources: Iterable[Resource], *, ids: RecordIds, url: str
+) -> list[Record]:
+    """Return a record for each of *resources*, made of the capture of *url*; *exchange* are its own.
+
+    One that a record cannot name is left out.
+    """
+    response = exchange[-1]
+    uri = target_uri(url)
+    return [
+        Record(
+            RecordType.RESOURCE,
+            ids(),
+            response.date,
+            field_lines(
+                [
+                    ("WARC-Target-URI", resource.prefix + uri),
+                    ("WARC-Concurrent-To", response.record_id),
+                    ("WARC-Block-Digest", block_digest(resource.content)),
+                    ("Content-Type", resource.content_type),
+                ]
+            ),
+            resource.content,
+        )
+        for resource in resources
+        if len(resource.prefix) + len(uri) <= URI_LIMIT
+    ]
 
 
 def warcinfo_record(

@@ -42,7 +42,7 @@ class FrontierSpider(Spider):
 
 
 class OutputArguments(Protocol):
-    """The arguments of any spider that say where its output goes."""
+    """The arguments of any spider that say where its output goes, and how pages are opened."""
 
     @property
     def out(self) -> str | None:
@@ -52,9 +52,17 @@ class OutputArguments(Protocol):
     def run_id(self) -> str | None:
         """Sub-directory of `out` for this run."""
 
+    @property
+    def browser(self) -> str | None:
+        """Which pages are opened in a browser."""
+
 
 def set_output(crawler: Crawler, arguments: OutputArguments) -> None:
-    """Set the output directory that *arguments* name, above every other setting of it."""
-    for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
+    """Set what *arguments* say of output directory and browser, above every other setting of it."""
+    for name, value in (
+        ("AMICRAWL_OUT", arguments.out),
+        ("AMICRAWL_RUN_ID", arguments.run_id),
+        ("AMICRAWL_BROWSER", arguments.browser),
+    ):
         if value is not None:
             crawler.settings.set(name, value, "cmdline")

@@ -39,8 +39,8 @@ def test_every_field_of_the_configuration_has_its_table() -> None:
 
 
 def test_every_argument_of_a_spider_has_its_key() -> None:
-    # Where the output goes stands in [output]; the others are for a command line alone.
-    elsewhere = {"out", "run_id", "config", "fresh", "rebuild", "share"}
+    # Output and browser have tables of their own; the others are for a command line alone.
+    elsewhere = {"out", "run_id", "browser", "config", "fresh", "rebuild", "share"}
     for spider, arguments in (("seeds", SeedArguments), ("site", SiteArguments)):
         keys = {key.name for key in KEYS.values() if spider in key.spiders}
         assert keys == set(arguments.__dataclass_fields__) - elsewhere

@@ -56,6 +56,8 @@ def test_names_and_types_of_the_columns_are_pinned() -> None:
         ("via", "string"),
         ("link", "string"),
         ("hops", "int32"),
+        ("page", "string"),
+        ("resource_type", "string"),
     ]
     assert [field.name for field in CAPTURES if field.nullable] == ["ttfb_ms"]
 
@@ -91,6 +93,8 @@ def test_the_row_of_a_success() -> None:
         "via": "",
         "link": "seed",
         "hops": 0,
+        "page": "",
+        "resource_type": "",
     }
 
 

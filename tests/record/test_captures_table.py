@@ -309,6 +309,7 @@ def test_a_table_with_the_thirteen_columns_alone_is_taken_over(tmp_path: Path) -
         "etag": "", "last_modified": "", "final_url": "", "ip_address": "", "protocol": "",
         "duration_ms": 0, "truncated": "", "record_id": "", "attempts": 0,
         "payload_digest": "", "original_url": "", "original_at": 0, "via": "", "link": "", "hops": 0,
+        "page": "", "resource_type": "",
     }  # fmt: skip
     assert new["url"] == "http://new/"
 
@@ -318,7 +319,7 @@ def test_the_journal_of_an_earlier_version_is_taken_in(tmp_path: Path) -> None:
     (tmp_path / "captures-00000.open").write_bytes(orjson.dumps(earlier) + b"\n")
     keep(tmp_path, item(failed("http://new/")))
     old, new = table_rows(tmp_path)
-    assert old == earlier | {"via": "", "link": "", "hops": 0}
+    assert old == earlier | {"via": "", "link": "", "hops": 0, "page": "", "resource_type": ""}
     assert (new["url"], new["link"]) == ("http://new/", "seed")
 
 

@@ -1,0 +1,21 @@
+"""The browser: pages that scripts make, archived byte for byte over the crawl's own wire.
+
+    row -> PageVisit -> document, fetched as ever -> Chromium, whose only way out is the proxy
+                                                        |
+           records, rows, gates, robots.txt  <-- PageExchanges <-- proxy
+
+`visits` is the seam to the crawl. `pool` has the browser, `page` the life of one page in it; both import
+Playwright, and no other module does. `proxy` and `authority` are the browser's side of the way out,
+`answers` what the archive can say in place of a server, `records` what is kept of a page besides.
+"""
+
+from typing import TYPE_CHECKING
+
+from amicrawl.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from amicrawl.browser.visits import Browsing
+else:
+    __getattr__ = lazy_exports(__name__, Browsing="visits")
+
+__all__ = ["Browsing"]

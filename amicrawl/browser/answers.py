@@ -1,0 +1,132 @@
+"""Answers: what this crawl has archived and gives to the browser again in place of asking a server.
+
+A GET is answered from here where the server's caching rules allow it (RFC 9111: `max-age`, `Vary`), or
+where what it brought is a requisite: a script, a style sheet, a font or an image is asked for once in a
+crawl. What is under way is waited for. Memory is bounded; what was used longest ago goes first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections import OrderedDict
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from amicrawl.browser.proxy import BrowserRequest, ProxyReply
+
+MOST_BYTES = 128 * 1024**2
+"""Bytes of all answers that are kept."""
+LARGEST = 16 * 1024**2
+"""Bytes of one."""
+_REQUISITES = frozenset({"stylesheet", "script", "font", "image"})
+_REQUISITE_TYPE = re.compile(
+    rb"(?:text/css|(?:text|application)/(?:x-)?(?:java|ecma)script|image/|font/|"
+    rb"application/(?:x-)?font|application/vnd\.ms-fontobject|application/wasm)",
+    re.IGNORECASE,
+)
+_MAX_AGE = re.compile(rb"(?:^|[,\s])max-age=([0-9]{1,9})")
+_LASTING = frozenset({200, 301, 308, 404, 410})
+
+
+class _KeptAnswer(NamedTuple):
+    reply: ProxyReply
+    content: bytes
+    varies: dict[bytes, bytes]
+    """The request's values of the fields that `Vary` names."""
+    until: float
+    """The moment up to which it is fresh; infinite for a requisite."""
+
+
+class ArchivedAnswers:
+    """The answers of one crawl; *clock* gives monotonic seconds."""
+
+    def __init__(self, *, clock: Callable[[], float], most_bytes: int = MOST_BYTES) -> None:
+        self._clock = clock
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[str, _KeptAnswer] = OrderedDict()
+        self._bytes = 0
+        self._under_way: dict[str, asyncio.Future[None]] = {}
+
+    async def find(self, asked: BrowserRequest) -> ProxyReply | None:
+        """Return the answer to *asked*, waiting for one that is under way; None where a server is asked.
+
+        In the latter case, `done` has to be called afterwards, whatever came of it.
+        """
+        if asked.method != "GET":
+            return None
+        while (waiting := self._under_way.get(asked.url)) is not None:
+            await asyncio.shield(waiting)
+            if (reply := self._known(asked)) is not None:
+                return reply
+        if (reply := self._known(asked)) is not None:
+            return reply
+        self._under_way[asked.url] = asyncio.get_running_loop().create_future()
+        return None
+
+    def done(self, asked: BrowserRequest) -> None:
+        """Let those go on who wait for the answer to *asked*."""
+        waiting = self._under_way.pop(asked.url, None) if asked.method == "GET" else None
+        if waiting is not None:
+            waiting.set_result(None)
+
+    def keep(self, asked: BrowserRequest, reply: ProxyReply, content: bytes, *, kind: str) -> None:
+        """Keep *reply*, with the body *content*, where it may answer a later request.
+
+        *kind* is Chromium's word for what was asked for.
+        """
+        until = self._fresh_until(reply, kind)
+        names = _varying(reply.fields)
+        if asked.method != "GET" or len(content) > LARGEST or until <= self._clock() or b"*" in names:
+            return
+        self._drop(asked.url)
+        varies = {name: asked.field(name) for name in names}
+        self._kept[asked.url] = _KeptAnswer(reply._replace(body=()), content, varies, until)
+        self._bytes += len(content)
+        while self._bytes > self._most_bytes:
+            self._drop(next(iter(self._kept)))
+
+    def _known(self, asked: BrowserRequest) -> ProxyReply | None:
+        kept = self._kept.get(asked.url)
+        if kept is None:
+            return None
+        if kept.until != _ALWAYS and b"no-cache" in asked.field(b"cache-control"):
+            return None
+        if kept.until <= self._clock():
+            self._drop(asked.url)
+            return None
+        if any(asked.field(name) != value for name, value in kept.varies.items()):
+            return None
+        self._kept.move_to_end(asked.url)
+        return kept.reply._replace(body=(kept.content,))
+
+    def _drop(self, url: str) -> None:
+        kept = self._kept.pop(url, None)
+        if kept is not None:
+            self._bytes -= len(kept.content)
+
+    def _fresh_until(self, reply: ProxyReply, kind: str) -> float:
+        """Return the moment up to which *reply* may be given again; long past where it may not."""
+        if reply.status not in _LASTING:
+            return 0.0
+        fields = {name.lower(): value for name, value in reply.fields}
+        if kind in _REQUISITES or _REQUISITE_TYPE.match(fields.get(b"content-type", b"")):
+            return _ALWAYS
+        control = fields.get(b"cache-control", b"").lower()
+        age = fields.get(b"age", b"")
+        found = _MAX_AGE.search(control)
+        if found is None or b"no-store" in control or b"no-cache" in control:
+            return 0.0
+        passed = int(age) if age.isdigit() and len(age) < 10 else 0
+        return self._clock() + int(found[1]) - passed
+
+
+_ALWAYS = float("inf")
+
+
+def _varying(fields: Sequence[tuple[bytes, bytes]]) -> set[bytes]:
+    names = b",".join(value for name, value in fields if name.lower() == b"vary").lower().split(b",")
+    # The codings that Chromium accepts differ between http and https alone, and the URL says which.
+    return {name.strip() for name in names} - {b"", b"accept-encoding"}

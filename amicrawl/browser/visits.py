@@ -1,0 +1,240 @@
+"""Visits of pages in a browser: the seam between a crawl and Chromium.
+
+`PageVisit` is a visit whose exchange goes on after the document has come: if that is a page, it is
+opened in a browser, and all that its scripts ask for goes over the wire of the crawl (`exchanges`).
+The document itself is fetched as ever, with the fields that Chromium would send, so that failures,
+redirects, retries and pace are those of any crawl. Its record is the last of the page's: a crawl that is
+killed before it opens the page again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from amicrawl.browser.chromium import find_chromium
+from amicrawl.browser.records import Excluded, Rendered, resources_of
+from amicrawl.capture import Capture, Failure
+from amicrawl.crawl import REDIRECTS, REQUISITE, SITEMAP, CrawlExtension, RobotsMiddleware, Ticket, Visit
+from amicrawl.discovery import Kind, Link
+from amicrawl.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from scrapy.crawler import Crawler
+
+    from amicrawl.crawl import Links, Run
+    from amicrawl.fetch import WireRequest
+    from amicrawl.frontier import Offer, Settled
+    from amicrawl.record import CaptureItem
+
+_PAGE_TYPES = (b"text/html", b"application/xhtml+xml")
+_ATTEMPTS = 2
+"""How often a page is opened whose browser, or process, dies."""
+_LARGEST_BEHAVIOUR = 1 << 20
+
+
+@dataclass(kw_only=True)
+class PageCapture(Capture):
+    """The capture of a document that was shown in a browser."""
+
+    rendered: Rendered
+    used: Mapping[str, int]
+    """The status of each URL that the page asked for."""
+
+
+class Show(Protocol):
+    """What opens pages."""
+
+    def __call__(
+        self, ticket: Ticket, asked: WireRequest, fetch: Callable[[WireRequest], Awaitable[Capture]]
+    ) -> Awaitable[Capture]:
+        """Return what *fetch* brings for *asked*, opened in a browser if it is a page."""
+
+
+@dataclass(frozen=True, eq=False)
+class PageVisit(Visit):
+    """Visits rows, and opens those that are pages in a browser."""
+
+    show: Show = field(kw_only=True)
+
+    def exchange(self, ticket: Ticket, asked: WireRequest) -> Awaitable[Capture]:
+        """Carry *asked* out, and all that its page asks for."""
+        fetch = super().exchange
+        return self.show(ticket, asked, lambda request: fetch(ticket, request))
+
+    def settle(self, ticket: Ticket, now: float | None = None) -> Settled:
+        """Give the frontier the outcome of *ticket*, and have that written at once.
+
+        The links of a page are in no record, so a crawl that is killed opens it again unless it was
+        settled. Writing takes some 100 microseconds, and a page takes seconds.
+        """
+        settled = super().settle(ticket, now)
+        self.frontier.flush()
+        return settled
+
+
+@dataclass(frozen=True, eq=False)
+class ShownLinks:
+    """The links of pages: as the browser has shown them, where it did."""
+
+    links: Links
+    run: Run
+
+    async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
+        """Return what the capture of the row *offer* leads to, as any crawl does."""
+        capture, following = item.capture, self.run.following
+        shown = capture.rendered if isinstance(capture, PageCapture) else None
+        if shown is None or shown.links is None or following is None:
+            return await self.links.read(item, offer)
+        found = [*shown.links, *((url, "script") for url in shown.went_to)]
+        links = [Link(url.partition("#")[0], Kind.LINK, where) for url, where in found]
+        offers = following.offers_of(
+            [link for link in links if link.url.startswith(("http:", "https:"))], item, offer
+        )
+        elsewhere = self.run.elsewhere
+        return offers if elsewhere is None or not offers else await elsewhere.keep(offers)
+
+    def hand_over(self, offers: Sequence[Offer]) -> None:
+        """Offer what a page leads to."""
+        self.links.hand_over(offers)
+
+
+class Browsing(CrawlExtension):
+    """The browser of a crawl: opens the pages among its rows."""
+
+    def __init__(self, crawler: Crawler, run: Run) -> None:
+        """Find the browser: UsageError where there is none, InputError without the operator's file."""
+        super().__init__(crawler, run)
+        config = run.config
+        executable = find_chromium(config)
+        # What these import may be missing, and that is said by then.
+        from amicrawl.browser.answers import ArchivedAnswers  # noqa: PLC0415
+        from amicrawl.browser.exchanges import Crawl  # noqa: PLC0415
+        from amicrawl.browser.pool import BrowserPool  # noqa: PLC0415
+
+        self._pool = BrowserPool(config, executable, user_agent=crawler.settings["USER_AGENT"])
+        self._own = _own_behaviour(config.browser_behaviours)
+        self._answers = ArchivedAnswers(clock=time.monotonic)
+        self._places = asyncio.Semaphore(config.browser_pages)
+        self._robots: RobotsMiddleware | None = None
+        self._note = crawler.stats.inc_value
+        self._crawl = Crawl(run, self._answers, self._excludes, self._note)
+        run.visits_by = self._visit
+
+    def _visit(self, visit: Visit) -> PageVisit:
+        self._robots = next((each for each in visit.rules if isinstance(each, RobotsMiddleware)), None)
+        same = {each.name: getattr(visit, each.name) for each in fields(visit)}
+        same["keep"] = self._keep
+        if visit.links is not None:
+            same["links"] = ShownLinks(visit.links, self._run)
+        return PageVisit(**same, show=self._show)
+
+    async def _closed(self) -> None:
+        await self._pool.close()
+
+    async def _show(
+        self, ticket: Ticket, asked: WireRequest, fetch: Callable[[WireRequest], Awaitable[Capture]]
+    ) -> Capture:
+        """Return what *fetch* brings for *asked*; opened in a browser, if it is a page."""
+        assert ticket.dispatch is not None
+        offer = ticket.dispatch.offer
+        extra = offer.extra or {}
+        if REQUISITE in extra or SITEMAP in extra:
+            return await fetch(asked)
+        async with self._places:
+            await self._pool.ready()
+            capture = await fetch(self._as_chromium(asked))
+            if not _is_page(capture):
+                return capture
+            try:
+                return await self._opened_page(offer, capture)
+            except BaseException:
+                capture.body.close()
+                raise
+
+    def _as_chromium(self, asked: WireRequest) -> WireRequest:
+        """Return *asked* with the fields that Chromium opens a page with, and its own others."""
+        scheme = (asked.wire_url or asked.url).partition(":")[0].lower()
+        usual = self._pool.fields[scheme]
+        names = {name.lower() for name, _ in usual}
+        return asked._replace(
+            fields=[*usual, *(field for field in asked.fields if field[0].lower() not in names)]
+        )
+
+    async def _opened_page(self, offer: Offer, capture: Capture) -> Capture:
+        """Return *capture*, the document of the row *offer*, with what a browser has shown of it."""
+        from amicrawl.browser.exchanges import PageExchanges  # noqa: PLC0415
+        from amicrawl.browser.page import PageLife  # noqa: PLC0415  # imports Playwright
+
+        config, url = self._run.config, capture.url
+        used: dict[str, int] = {}
+        self._note("amicrawl/browser/pages")
+        for attempt in range(1, _ATTEMPTS + 1):
+            until = time.monotonic() + config.browser_page_time
+            exchanges = PageExchanges(self._crawl, offer, capture, until=until)
+            given = self._pool.proxy.admit(exchanges.answer)
+            life = PageLife(url, exchanges, until=until, screenshot=config.browser_screenshots)
+            try:
+                async with self._pool.context() as context:
+                    await life.live(context, given, own=self._own)
+            finally:
+                self._pool.proxy.dismiss(given)
+                await exchanges.close()
+            used |= exchanges.used
+            if not life.has_crashed:
+                break
+            self._note("amicrawl/browser/crashes")
+            if attempt < _ATTEMPTS:
+                await self._pool.ready()
+        same = {each.name: getattr(capture, each.name) for each in fields(Capture)}
+        return PageCapture(**same, rendered=life.rendered, used=used)
+
+    async def _keep(self, item: CaptureItem) -> None:
+        """Record *item*; a page with what was made of it."""
+        capture = item.capture
+        if isinstance(capture, PageCapture):
+            item.page, item.resource_type = capture.url, "document"
+            item.resources = resources_of(capture.rendered, capture.used, url=capture.url)
+        await self._run.record(item)
+
+    async def _excludes(self, url: str, offer: Offer) -> Excluded | None:
+        """Return why the crawl does not ask for *url*, which the page *offer* wants; or None."""
+        if self._run.stopping:
+            return Excluded(Failure.REFUSED_BY_CRAWL, "the crawl is ending")
+        following = self._run.following
+        if following is not None and (rule := following.refusal_of_requisite(url, offer)):
+            return Excluded(Failure.REFUSED_BY_CRAWL, f"kept out by {rule}")
+        if self._robots is not None:
+            decision = await self._robots.admit(url, Ticket(None), {REQUISITE: 1})
+            if decision is not None:
+                return Excluded(decision.failure or Failure.REFUSED_BY_CRAWL, decision.reason)
+        return None
+
+
+def _is_page(capture: Capture) -> bool:
+    """Return whether a browser would show *capture* as a page."""
+    if capture.failure is not None or capture.status in REDIRECTS or capture.status in {204, 205, 304}:
+        return False
+    if (capture.header(b"content-disposition") or b"").lstrip().lower().startswith(b"attachment"):
+        return False
+    return (capture.header(b"content-type") or b"").lstrip().lower().startswith(_PAGE_TYPES)
+
+
+def _own_behaviour(path: str) -> str:
+    """Return what is in the file *path*; nothing for none. Raises InputError and UsageError."""
+    if not path:
+        return ""
+    try:
+        if Path(path).stat().st_size > _LARGEST_BEHAVIOUR:
+            raise UsageError(f"{path} has more than {_LARGEST_BEHAVIOUR:,} bytes. Name a script.")
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read as a script: {error}. Name another file.") from error
+
+
+__all__ = ["Browsing", "PageCapture", "PageVisit"]

@@ -1,0 +1,179 @@
+"""Whole crawls of sites that scripts make, in a real Chromium."""
+
+import gzip
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import warm_processes
+from archive_reading import record, records, rows
+from browser.browsing_site import SETTINGS, answer, chunked, crawl_pages, needs_chromium, path_of
+from loopback import PROJECT, RawServer, environment, free_port, site_command
+
+pytestmark = needs_chromium
+
+APP = b"""document.title = "Made";
+fetch("/api" + location.pathname).then((found) => found.json()).then((data) => {
+  document.getElementById("root").innerHTML =
+    "<h1>" + data.title + "</h1>" + data.links.map((to) => `<a href="${to}">${to}</a>`).join(" ");
+});
+fetch("/search", {method: "POST", body: "q=1"});
+"""
+SHELL = (
+    b"<!doctype html><link rel=stylesheet href=/app.css><div id=root></div><script src=/app.js></script>"
+)
+LINKS = {"/": ["/a", "/b"], "/a": ["/c"]}
+
+
+def app(head: bytes) -> bytes:
+    path = path_of(head)
+    if path == "/app.js":
+        packed = gzip.compress(APP, mtime=0)
+        return answer(packed, "text/javascript", "Content-Encoding: gzip")
+    if path == "/app.css":
+        return answer(b"h1 { color: red }", "text/css")
+    if path.startswith("/api"):
+        page = path.removeprefix("/api")
+        data = {"title": f"Page {page}", "links": LINKS.get(page, ["/"])}
+        return chunked(json.dumps(data).encode(), "application/json")
+    if path == "/search":
+        return answer(b'{"found": 0}', "application/json")
+    if path in {"/", "/a", "/b", "/c"}:
+        return answer(SHELL)
+    return answer(b"none", "text/plain", status="404 Not Found")
+
+
+def test_a_site_made_by_scripts_is_archived_to_the_byte(tmp_path: Path) -> None:
+    with RawServer(app) as server:
+        done = crawl_pages(f"{server.url}/", tmp_path)
+        asked = [path_of(head) for head in server.requests]
+    assert done.returncode == 0, done.stderr
+    # The first of each URL: the same payload later is a revisit.
+    found = {row["url"].removeprefix(server.url): row for row in reversed(rows(tmp_path))}
+    # Links come from what scripts have made; a requisite is asked for once, whatever number of pages.
+    assert {"/", "/a", "/b", "/c", "/api/c", "/search"} <= found.keys()
+    assert asked.count("/app.js") == asked.count("/app.css") == asked.count("/a") == 1
+    assert asked.count("/search") == 4
+    # The record has the server's bytes: case, framing and coding.
+    for path in ("/", "/app.js", "/api/c", "/search"):
+        _, block = record(tmp_path, found[path])
+        request = f"GET {path} HTTP/1.1\r\n\r\n".encode()
+        assert block == app(request)
+    script, page = found["/app.js"], found["/c"]
+    assert (script["page"], script["resource_type"]) == (f"{server.url}/", "script")
+    assert (page["page"], page["resource_type"]) == (f"{server.url}/c", "document")
+    assert (page["via"], page["link"], page["hops"]) == (f"{server.url}/a", "link", 2)
+    kinds = {each["resource_type"] for url, each in found.items() if url.startswith(("/api", "/search"))}
+    assert kinds == {"fetch"}
+    # The body of a POST is in its request record; no record shows what signs in to the proxy.
+    whole = [(each.rec_headers, each.content_stream().read()) for each in records(tmp_path)]
+    requests = [block for fields, block in whole if fields["WARC-Type"] == "request"]
+    (search, *_) = [block for block in requests if block.startswith(b"POST /search ")]
+    assert search.endswith(b"\r\n\r\nq=1")
+    assert not any(b"proxy-" in block.lower() for block in requests)
+    made = {
+        fields["WARC-Target-URI"]: block for fields, block in whole if fields["WARC-Type"] == "resource"
+    }
+    assert made[f"urn:text:{server.url}/c"] == b"Made\n\nPage /c\n/"
+    assert made[f"urn:screenshot:{server.url}/c"].startswith(b"\xff\xd8\xff")
+    info = json.loads(made[f"urn:pageinfo:{server.url}/c"])
+    # What it had from the archive is named there, too.
+    assert info["urls"][f"{server.url}/app.js"] == {"status": 200}
+    assert info["ended"] == "quiet"
+
+
+def test_without_a_browser_a_crawl_ends_before_anything_is_asked_for(tmp_path: Path) -> None:
+    with RawServer(app) as server:
+        missing = crawl_pages(f"{server.url}/", tmp_path / "a", {"AMICRAWL_BROWSER_PATH": "/nowhere"})
+        as_root = crawl_pages(f"{server.url}/", tmp_path / "b", {"AMICRAWL_BROWSER_SANDBOX": "true"})
+    assert (missing.returncode, server.requests) == (2, [])
+    assert "AMICRAWL_BROWSER_PATH is '/nowhere'" in missing.stderr
+    assert not (tmp_path / "a").exists()
+    if os.geteuid() == 0:
+        assert (as_root.returncode, server.requests) == (2, [])
+        assert "AMICRAWL_BROWSER_SANDBOX=false" in as_root.stderr
+
+
+def test_rules_of_the_crawl_hold_for_what_a_page_asks_for(tmp_path: Path) -> None:
+    other = free_port()
+    wanted = [
+        "/no/robots", "/ignored.json", f"http://10.1.2.3:{other}/private", f"http://[::1]:{other}/",
+        "file:///etc/passwd",
+    ]  # fmt: skip
+    script = "".join(f"fetch({url!r}).catch(() => 0); " for url in wanted)
+    script += "new WebSocket('ws://' + location.host + '/socket');"
+
+    def site(head: bytes) -> bytes:
+        path = path_of(head)
+        if path == "/robots.txt":
+            return answer(b"User-agent: *\nDisallow: /no/\n", "text/plain")
+        return answer(b"<p>text<script>" + script.encode() + b"</script>")
+
+    with RawServer(site) as server:
+        done = crawl_pages(
+            f"{server.url}/", tmp_path,
+            {"AMICRAWL_ROBOTS": "obey", "AMICRAWL_IGNORES": "ignored", "AMICRAWL_MAX_RETRIES": "0"},
+        )  # fmt: skip
+        asked = {path_of(head) for head in server.requests}
+    assert done.returncode == 0, done.stderr
+    assert asked == {"/robots.txt", "/", "/favicon.ico"}
+    said = {row["url"]: row["error"] for row in rows(tmp_path) if not row["status"]}
+    assert said[f"{server.url}/no/robots"].startswith("robots-denied")
+    assert "ignored" in said[f"{server.url}/ignored.json"]
+    assert said[f"http://10.1.2.3:{other}/private"].startswith("address-refused")
+    assert said[f"http://[::1]:{other}/"].startswith("address-refused")
+    assert "WebSocket" in said[f"{server.url}/socket"]
+    assert all(
+        row["page"]
+        for row in rows(tmp_path)
+        if not row["status"] and not row["url"].endswith("/robots.txt")
+    )
+
+
+def test_a_killed_crawl_goes_on_and_asks_again_for_no_more_than_was_in_flight(tmp_path: Path) -> None:
+    with RawServer(app, pause=0.05) as server:
+        line = site_command(f"{server.url}/", tmp_path, settings=SETTINGS)
+        process = warm_processes.Popen(line, cwd=PROJECT, env=environment(), stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while "/a" not in {path_of(head) for head in server.requests} and time.monotonic() < deadline:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        done = crawl_pages(f"{server.url}/", tmp_path)
+        asked = [path_of(head) for head in server.requests]
+    assert done.returncode == 0, done.stderr
+    assert {"/", "/a", "/b", "/c"} <= {row["url"].removeprefix(server.url) for row in rows(tmp_path)}
+    assert asked.count("/") == asked.count("/b") == asked.count("/c") == 1
+    assert asked.count("/a") == 2
+
+
+def test_a_video_is_fetched_once_and_played_by_its_ranges(tmp_path: Path) -> None:
+    film = bytes(range(256)) * 4096
+    script = b"""<p id=p>no</p><script>
+      fetch("/film", {headers: {Range: "bytes=1000-1999"}}).then(async (found) => {
+        const first = await found.arrayBuffer();
+        const rest = await (await fetch("/film", {headers: {Range: "bytes=1048000-"}})).arrayBuffer();
+        p.innerText = [found.status, found.headers.get("Content-Range"), first.byteLength,
+                       new Uint8Array(first)[1], rest.byteLength].join(" ");
+      });</script>"""
+
+    def site(head: bytes) -> bytes:
+        return answer(film, "video/mp4") if path_of(head) == "/film" else answer(script)
+
+    with RawServer(site) as server:
+        done = crawl_pages(f"{server.url}/", tmp_path)
+        films = [head for head in server.requests if path_of(head) == "/film"]
+    assert done.returncode == 0, done.stderr
+    assert len(films) == 1
+    assert b"range" not in films[0].lower()
+    texts = [
+        each.content_stream().read()
+        for each in records(tmp_path)
+        if each.rec_headers["WARC-Target-URI"] == f"urn:text:{server.url}/"
+    ]
+    assert texts == [b"\n\n206 bytes 1000-1999/1048576 1000 233 576"]
+    (row,) = (row for row in rows(tmp_path) if row["url"].endswith("/film"))
+    assert (row["status"], row["body_length"]) == (200, len(film))
