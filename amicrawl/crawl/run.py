@@ -131,6 +131,11 @@ class Run(CrawlState):
         """What looks host names up, for everything that fetches."""
         return make_resolver(self.config)
 
+    def _looked_at_loop(self, late: float) -> None:
+        """Note that the event loop is *late* by so many seconds; look again where more may start."""
+        if self.limit.lagged(late):
+            self.wake()
+
     @cached_property
     def wire(self) -> Wire:
         """What requests go over; made when the first is sent."""
@@ -138,7 +143,7 @@ class Run(CrawlState):
             self.config,
             resolver=self.resolver,
             patience=self.pacing.answer_timeout,
-            on_lag=self.limit.lagged,
+            on_lag=self._looked_at_loop,
         )
 
     @cached_property

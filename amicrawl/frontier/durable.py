@@ -232,6 +232,7 @@ class DurableFrontier:
     def next(self, now: float) -> Dispatch | None:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
         if len(self._flights) - self._flights.received >= self._limit.limit:
+            self._limit.holds_back = True
             return None
         if self._wall() >= self._hour_ends:
             self._turn_wheel()

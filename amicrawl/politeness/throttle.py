@@ -3,8 +3,10 @@
 The in-flight limit grows by one with every completed response and shrinks when requests to hosts that
 are known to answer are lost: additive increase, multiplicative decrease, as in congestion control (RFC
 5681), with an average of losses in place of a single one. Slow answers never shrink it: a slow server is
-not a full uplink. While the event loop is late it does not grow, and shrinks towards where it began:
-what is asked for beyond that waits here, and not at a server.
+not a full uplink. Where it holds rows back and hardly a response completes, hosts that say nothing hold
+it: it grows by a quarter then, four times a second, so that they hold nobody up. While the event loop is
+late it does not grow, and shrinks towards where it began: what is asked for beyond that waits here, and
+not at a server.
 
 The time for the first byte follows the latencies seen so far, counted in a histogram of nine ranges.
 After every 64 of them it becomes twice their 95th percentile, read as the upper edge of its range,
@@ -35,6 +37,10 @@ _LATE = 0.25
 """Seconds by which the event loop may be late."""
 _SHRINK_LATE = 0.95
 """What a look at a loop that is later leaves of the limit."""
+_LOOKS = 5
+"""Looks at the loop after which it is judged whether the requests in flight stand still."""
+_STANDSTILL = 16
+"""Where fewer than one in so many of the requests in flight complete between two judgements, they do."""
 
 
 class InflightLimit:
@@ -47,7 +53,13 @@ class InflightLimit:
     the mark, until fourteen answers without a loss say otherwise.
     """
 
-    __slots__ = ("_average", "_given_minimum", "_late", "_maximum", "_minimum", "_start", "limit")
+    __slots__ = (
+        *("_average", "_completed", "_given_minimum", "_late", "_looks", "_maximum", "_minimum"),
+        *("_start", "holds_back", "limit"),
+    )
+
+    holds_back: bool
+    """Whether a row could have been handed out since the last judgement but for the limit."""
 
     limit: int
     """How many requests may be in flight now."""
@@ -58,6 +70,8 @@ class InflightLimit:
         self._minimum = self._given_minimum = minimum
         self._maximum = maximum
         self._average = 0.0
+        self._completed = self._looks = 0
+        self.holds_back = False
 
     def change_maximum(self, maximum: int) -> None:
         """Grow to *maximum* at most from now on; shrink to it at once where more were allowed."""
@@ -72,15 +86,30 @@ class InflightLimit:
 
     def answered(self) -> None:
         """Note a completed response."""
+        self._completed += 1
         self._average -= self._average * _WEIGHT
         if self.limit < self._maximum and not self._late:
             self.limit += 1
 
-    def lagged(self, seconds: float) -> None:
-        """Note that the event loop is late by *seconds*; to be reported repeatedly."""
+    def lagged(self, seconds: float) -> bool:
+        """Note that the event loop is late by *seconds*; to be reported twenty times a second.
+
+        Return whether the limit has grown, since the requests in flight stand still.
+        """
         self._late = seconds > _LATE
         if self._late and self.limit > self._start:
             self.limit = max(self._start, int(self.limit * _SHRINK_LATE))
+        self._looks += 1
+        if self._looks < _LOOKS:
+            return False
+        stands_still = self.holds_back and self._completed * _STANDSTILL < self.limit
+        self._looks = self._completed = 0
+        self.holds_back = False
+        # Where hosts that have answered before are lost, too, the network is at fault: more is worse.
+        if not stands_still or self._late or self.congested or self.limit >= self._maximum:
+            return False
+        self.limit = min(self._maximum, self.limit + max(1, self.limit // 4))
+        return True
 
     def lost(self) -> None:
         """Note a timeout of a host that has answered before.

@@ -106,3 +106,41 @@ def test_while_the_loop_is_late_it_shrinks_towards_its_start_and_does_not_grow()
     limit.lagged(0.0)
     limit.answered()
     assert limit.limit == 65
+
+
+def looked_at(limit: InflightLimit, *, seconds: float = 0.0) -> bool:
+    """Look at the loop as often as one judgement takes; return whether the limit has grown."""
+    return True in [limit.lagged(seconds) for _ in range(5)]
+
+
+def test_it_grows_by_a_quarter_where_it_holds_rows_back_and_nothing_completes() -> None:
+    limit = InflightLimit(64, 32, 120)
+    limit.holds_back = True
+    assert looked_at(limit)
+    assert limit.limit == 80
+    assert not looked_at(limit), "no row was held back since"
+    for expected in (100, 120, 120):
+        limit.holds_back = True
+        looked_at(limit)
+        assert limit.limit == expected
+
+
+def test_it_does_not_grow_by_itself_while_responses_complete() -> None:
+    limit = InflightLimit(64, 32, 2000)
+    for _ in range(6):
+        limit.answered()
+    limit.holds_back = True
+    assert not looked_at(limit)
+    assert limit.limit == 70
+
+
+def test_it_does_not_grow_by_itself_while_the_network_loses_what_hosts_send() -> None:
+    limit = InflightLimit(64, 32, 2000)
+    for _ in range(10):
+        limit.lost()
+    limit.holds_back = True
+    assert not looked_at(limit)
+    assert limit.limit == 64
+    late = InflightLimit(64, 32, 2000)
+    late.holds_back = True
+    assert not looked_at(late, seconds=1.0)
