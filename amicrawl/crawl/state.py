@@ -152,6 +152,8 @@ class CrawlState:
         """What ended the reading of the seed list early, if anything did."""
         self.upload_fault: AmicrawlError | None = None
         """Why files were not uploaded to the bucket, if any were not."""
+        self.are_uploads_stopped = False
+        """Whether a signal has ended the uploads before all files were in the bucket."""
         self._engine = engine
         self._strict = strict
 
@@ -200,7 +202,7 @@ class CrawlState:
         """Return what the process ends with, as the manual's table says."""
         if self.fault is not None:
             return self.fault.exit_code
-        if self.finish_reason in STOPPED_ON_REQUEST:
+        if self.finish_reason in STOPPED_ON_REQUEST or self.are_uploads_stopped:
             return ExitCode.STOPPED
         if self.finish_reason in LIMITS:
             return ExitCode.LIMIT

@@ -87,7 +87,7 @@ class Uploader:
         self._last_error: AmicrawlError | None = None
         self._failures = 0
         self._resumes_at = 0.0
-        self._ending = False
+        self._ending = self._is_last = False
         self._stop = stop
         self._thread = threading.Thread(target=self._work, name="amicrawl-upload", daemon=True)
 
@@ -111,8 +111,12 @@ class Uploader:
             self._changed.notify()
         self.join(None)
 
-    def stop(self) -> None:
-        """Give up what is left, in the middle of a file too."""
+    def stop(self, *, within: float = 0.0) -> None:
+        """Begin no further file, and give up the one that is under way after *within* seconds."""
+        with self._changed:
+            self._is_last = True
+            self._changed.notify()
+        self.join(within)
         with self._changed:
             self._stop.set()
             self._changed.notify()
@@ -146,7 +150,7 @@ class Uploader:
     def _next(self) -> SealedFile | None:
         """Return the next file, when it is due; None once the crawl has ended."""
         with self._changed:
-            while not (self._ending or self._stop.is_set()):
+            while not (self._ending or self._is_last):
                 now = time.monotonic()
                 due = [file for at, file in self._waiting.values() if at <= now]
                 if due and now >= self._resumes_at:
@@ -158,14 +162,14 @@ class Uploader:
         """Try everything that is left once, as long as the bucket seems to be there."""
         self._failures = 0
         for _, file in list(self._waiting.values()):
-            if self._stop.is_set() or self._failures >= FAILURES_IN_A_ROW:
+            if self._is_last or self._failures >= FAILURES_IN_A_ROW:
                 return
             self._send(file)
 
     def _rest(self, seconds: float) -> None:
         if self._waiting:
             with self._changed:
-                self._changed.wait_for(self._stop.is_set, timeout=seconds)
+                self._changed.wait_for(lambda: self._is_last, timeout=seconds)
 
     def _send(self, file: SealedFile) -> None:
         try:
@@ -198,8 +202,10 @@ class Uploader:
         logger.warning("%s. It is tried again in %.0f s.", str(error).rstrip("."), pause)
 
 
+LAST_FILE = 10.0
+"""Seconds that the file under way has to arrive in, once a signal ends the uploads."""
 _LAST_WAIT = 10.0
-"""Seconds that a second signal waits for the block that is under way."""
+"""Seconds that are then waited for the block that is under way."""
 
 
 class Uploading(CrawlExtension):
@@ -217,6 +223,7 @@ class Uploading(CrawlExtension):
             raise NotConfigured
         super().__init__(crawler, run)
         self._stop = threading.Event()
+        self._is_open = self._has_all = False
         bucket = open_bucket(config.bucket, disk=Disk())
         self._uploads = Uploads(
             config.directory,
@@ -232,6 +239,7 @@ class Uploading(CrawlExtension):
         run.on_sealed.append(self._sealed)
 
     def _opened(self) -> None:
+        self._is_open = True
         before_shutdown(self._give_up)
         for file in self._uploads.warc_files():
             self._uploader.add(file, settled=True)
@@ -258,8 +266,10 @@ class Uploading(CrawlExtension):
     def _account(self) -> None:
         config, sent = self._run.config, self._uploader.sent
         fault = self._uploader.fault(config.directory, config.bucket, remove=config.remove_uploaded)
+        self._has_all = fault is None
         if fault is not None and self._stop.is_set():
             logger.warning("%s", fault)
+            self._run.are_uploads_stopped = True
         else:
             self._run.upload_fault = fault
         size = sum(file.size for file in sent.values())
@@ -271,6 +281,12 @@ class Uploading(CrawlExtension):
         stats.inc_value("amicrawl/upload/failures", self._uploader.failed)
 
     def _give_up(self) -> None:
-        """Leave the rest to the next crawl or to `amicrawl upload`: for the second signal."""
-        self._uploader.stop()
+        """Leave the rest to the next crawl or to `amicrawl upload`: for a signal that ends the process.
+
+        That is the second one, or the first while a crawl that has ended uploads what is left. It is not
+        done then, whatever came of its URLs, and ends as one that was stopped.
+        """
+        if self._is_open and not self._has_all and self._run.upload_fault is None:
+            self._run.are_uploads_stopped = True
+        self._uploader.stop(within=LAST_FILE)
         self._uploader.join(_LAST_WAIT)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shlex
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -220,3 +222,87 @@ def test_a_second_signal_ends_it_at_once() -> None:
     sending.stop()
     sending.join(30)
     assert not sending._thread.is_alive()
+
+
+class SlowSender:
+    """Takes a file when it is allowed to."""
+
+    def __init__(self) -> None:
+        self.begun, self.may_end = threading.Event(), threading.Event()
+        self.took: list[str] = []
+
+    def upload(self, file: SealedFile) -> None:
+        self.begun.set()
+        assert self.may_end.wait(60)
+        self.took.append(file.name)
+
+
+def test_a_signal_lets_the_file_under_way_arrive_and_begins_no_other() -> None:
+    sender = SlowSender()
+    sending = Uploader(sender, stop=threading.Event(), settling=0.0)
+    sending.start()
+    ending = threading.Thread(target=sending.end, args=([file("a"), file("b")],))
+    ending.start()
+    assert sender.begun.wait(60)
+    threading.Timer(0.2, sender.may_end.set).start()
+    sending.stop(within=60)
+    ending.join(60)
+    assert sender.took == ["a"]
+    assert sending.fault(Path("out"), "s3://b/p", remove=False) is not None
+
+
+class Gatekeeper:
+    """Passes connections on to a store, and holds back the first that would write a given name."""
+
+    def __init__(self, port: int, name: bytes) -> None:
+        self.reached, self.may_pass = threading.Event(), threading.Event()
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listening.getsockname()[1]
+        self._to, self._name = port, name
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._to))
+            threading.Thread(target=self._pass, args=(client, server, True), daemon=True).start()
+            threading.Thread(target=self._pass, args=(server, client, False), daemon=True).start()
+
+    def _pass(self, source: socket.socket, target: socket.socket, watched: bool) -> None:
+        with contextlib.suppress(OSError), source:
+            while block := source.recv(65536):
+                if watched and block.startswith((b"PUT", b"POST")) and self._name in block[:400]:
+                    self.reached.set()
+                    self.may_pass.wait(60)
+                target.sendall(block)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
+    def close(self) -> None:
+        self.may_pass.set()
+        self._listening.close()
+
+
+def test_a_signal_while_a_finished_crawl_uploads_never_makes_it_look_done(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with ObjectStore() as store, RawServer(answer) as server:
+        slow = Gatekeeper(store.port, b"captures.parquet")
+        url = store.url("c").replace(str(store.port), str(slow.port))
+        seeds = seeds_of(tmp_path, server, range(5))
+        child = start(seeds, out, url, settings=QUICK)
+        assert slow.reached.wait(60)
+        child.send_signal(signal.SIGTERM)
+        time.sleep(0.5)
+        slow.may_pass.set()
+        _, stderr = child.communicate(timeout=100)
+        assert child.returncode == ExitCode.STOPPED, stderr
+        assert "crawl.json" not in store.contents("c")
+        code, stderr = crawl(seeds, out, url)
+        slow.close()
+        assert code == ExitCode.DONE, stderr
+        there = store.contents("c")
+    assert there["captures.parquet"] == (out / "captures.parquet").read_bytes()
+    assert json.loads(there["crawl.json"])["state"] == "finished"
