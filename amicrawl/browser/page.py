@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from amicrawl.browser.proxy import Pass
 
 _QUIET = 0.5
+_RESTLESS = 10.0
+"""Seconds for which the next step waits for a page to be quiet."""
 _TICK = 0.05
 _STUCK = 5.0
 """Seconds within which a page has to answer the simplest question."""
@@ -120,7 +122,10 @@ class PageLife:
         self._exchanges = exchanges
         self._until = until
         self._screenshot = screenshot
-        self._began = time.monotonic()
+        now = time.monotonic()
+        self._read_at = until - min(_STUCK, (until - now) / 3)
+        """When it is read at the latest."""
+        self._is_quiet = False
         self._crashed = asyncio.Event()
         self._has_gone = False
         self._dialogs = 0
@@ -172,13 +177,13 @@ class PageLife:
         except Error as error:
             self.rendered.note_fault(_first_line(error))
             if "ERR_ABORTED" in str(error) or page.is_closed():
-                self.rendered.ended = "the browser does not show it"
+                self.rendered.ended = self.rendered.ended or "the browser does not show it"
                 return
         await self._quiet()
         world = await _World.of(signed)
         try:
             if await self._behave(world, own):
-                self.rendered.ended = "quiet"
+                self.rendered.ended = "quiet" if self._is_quiet else "restless"
         finally:
             await self._read(world)
 
@@ -235,19 +240,24 @@ class PageLife:
         return False
 
     async def _quiet(self) -> None:
-        """Wait until nothing that holds the page was under way for half a second."""
+        """Wait until nothing that holds the page was under way for half a second, but not for ever."""
         since = time.monotonic()
-        while time.monotonic() - since < _QUIET:
+        until = min(since + _RESTLESS, self._read_at)
+        self._is_quiet = False
+        while (now := time.monotonic()) < until:
+            if now - since >= _QUIET:
+                self._is_quiet = True
+                return
             await asyncio.sleep(_TICK)
             if self._exchanges.is_busy:
                 since = time.monotonic()
 
     async def _behave(self, world: _World, own: str) -> bool:
         """Run the behaviours; False where the time is nearly up before the last."""
-        for name, seconds in _STEPS:
+        for name, most in _STEPS:
             # What is left at the end is for reading the page.
-            left = self._left() - _STUCK
-            if left < seconds:
+            seconds = min(most, self._read_at - time.monotonic())
+            if seconds <= 0:
                 self.rendered.ended = "time"
                 return False
             before = self._exchanges.asked
@@ -256,7 +266,7 @@ class PageLife:
             if self._exchanges.asked > before:
                 await self._quiet()
         if own:
-            await world.evaluate(own, within=max(1.0, self._left() - _STUCK))
+            await world.evaluate(own, within=max(1.0, self._read_at - time.monotonic()))
             await self._quiet()
         return True
 
