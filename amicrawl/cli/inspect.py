@@ -11,6 +11,7 @@ import typer
 from amicrawl.cli.options import AsOneObject, json_text, print_lines
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.reading import read_records
+from amicrawl.record import unkept_sentences
 from amicrawl.terminal import aligned, harmless, human_size
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _inspected(path: Path, rows: int, *, as_json: bool) -> Iterable[str]:
     from amicrawl.cli.crawl_facts import facts_of  # noqa: PLC0415
 
     facts = facts_of(path, rows=rows)
-    return [_facts_json(path, facts)] if as_json else _facts_text(facts)
+    return [_facts_json(path, facts)] if as_json else _facts_text(path, facts)
 
 
 def _facts_json(path: Path, facts: CrawlFacts) -> str:
@@ -85,7 +86,7 @@ def _listing_json(path: Path, listing: WarcListing) -> str:
     return json_text({"path": str(path), "open": path.suffix == _OPEN, **facts})
 
 
-def _facts_text(facts: CrawlFacts) -> Iterator[str]:
+def _facts_text(path: Path, facts: CrawlFacts) -> Iterator[str]:
     skipped = f", {facts.skipped:,} skipped" if facts.skipped else ""
     yield (
         f"{facts.rows:,} rows, {human_size(facts.bytes)} of payload, "
@@ -95,7 +96,7 @@ def _facts_text(facts: CrawlFacts) -> Iterator[str]:
         counts = sorted(facts.statuses.items(), key=lambda item: (-item[1], item[0]))
         yield "status: " + ", ".join(f"{status or 'ERR'} {count:,}" for status, count in counts if count)
     if facts.crawl:
-        yield from _crawl_text(facts.crawl, is_held=facts.is_held)
+        yield from _crawl_text(facts.crawl, str(path), is_held=facts.is_held)
     if facts.files:
         yield ""
         yield from _files_text(facts)
@@ -106,7 +107,7 @@ def _facts_text(facts: CrawlFacts) -> Iterator[str]:
         yield f"note: {harmless(note)}"
 
 
-def _crawl_text(crawl: dict[str, Any], *, is_held: bool | None) -> Iterator[str]:
+def _crawl_text(crawl: dict[str, Any], directory: str, *, is_held: bool | None) -> Iterator[str]:
     """Show the plain values of `crawl.json`, and the counts."""
     if is_held is False:
         crawl = {**crawl, "state": "running, or killed (no process holds the directory)"}
@@ -119,6 +120,8 @@ def _crawl_text(crawl: dict[str, Any], *, is_held: bool | None) -> Iterator[str]
     links = crawl.get("links")
     if isinstance(links, dict) and links:
         yield harmless("links: " + ", ".join(f"{name} {count}" for name, count in links.items()))
+    for line in unkept_sentences(crawl.get("unkept"), directory):
+        yield harmless(line)
     ignored = crawl.get("ignored")
     if isinstance(ignored, dict):
         for pattern, hits in list(ignored.items())[:_PATTERNS_SHOWN]:

@@ -196,7 +196,9 @@ class ArchiveAddon(RunHolder):
         if getattr(self._crawler.spider, "follows_links", False):
             from amicrawl.crawl.following import make_following  # noqa: PLC0415  # see `_place`
 
-            self.run.following = make_following(config, self._crawler.spider, key_of=self.run.key_of)
+            following = make_following(config, self._crawler.spider, key_of=self.run.key_of)
+            self.run.following = following
+            self.run.on_count.append(following.unkept.fetched)
 
     def _make_run(self, config: CrawlConfig, settings: BaseSettings) -> Run:
         spider = self._crawler.spider or self._crawler.spidercls

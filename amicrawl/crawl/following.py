@@ -18,8 +18,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.crawl.links import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.crawl.page_requisites import PageRequisites
-from amicrawl.discovery import Kind, has_scope, links_of, make_selection, names_links, set_names
+from amicrawl.discovery import (
+    Kind,
+    has_scope,
+    is_shell,
+    links_of,
+    make_selection,
+    names_links,
+    set_names,
+)
 from amicrawl.frontier import Hop, Offer, Soft404Detector, Source, extended, fingerprint_of
+from amicrawl.record import Unkept
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, text_of
 
@@ -100,6 +109,8 @@ class Following:
         self.selection = selection
         self.detector = Soft404Detector()
         """Which payloads are error pages; shared with the frontier."""
+        self.unkept = Unkept()
+        """What of the pages the crawl could not keep."""
         self.counts: Counter[str] = Counter()
         """What became of the links: `offered`, `known`, and the rules that kept others out."""
         self.key_of = key_of
@@ -125,6 +136,7 @@ class Following:
 
     def recall(self, partition: LivePartition) -> None:
         """Note where the start URLs redirect to, as far as *partition* knows from an earlier crawl."""
+        self.unkept.page_of = lambda url: self._of_pages.page_of(url, partition)
         for start in self.starts:
             url = start
             for _ in range(_LONGEST_CHAIN):
@@ -173,6 +185,8 @@ class Following:
                 self.counts["known"] += 1
             elif self._is_full(frontier, offer.key.host):
                 self.counts["kept_out/limits"] += 1
+                if REQUISITE in (offer.extra or {}):
+                    self.unkept.lacks(offer.via, offer.seed.url, "limits")
             else:
                 self.counts["offered"] += frontier.offer(offer)
 
@@ -188,6 +202,7 @@ class Following:
         ):
             return True
         self.counts["kept_out/requisites"] += 1
+        self.unkept.lacks(offer.via, offer.seed.url, "requisites")
         # Another page may have room for it.
         self._met.get((Kind.REQUISITE, True), set()).discard(offer.seed.url)
         return False
@@ -290,7 +305,10 @@ class Following:
             return []
         # What a script imports knows no page: it is found on a script.
         document = page.via if page.extra.get(REQUISITE) == 1 else ""
-        return links_of(capture, page.url, is_sitemap=page.is_sitemap, document=document)
+        links = links_of(capture, page.url, is_sitemap=page.is_sitemap, document=document)
+        if not page.extra.get(REQUISITE) and (made := is_shell(capture, links)) is not None:
+            self.unkept.page(page.url, is_made_by_scripts=made)
+        return links
 
     def _is_error_page(self, item: CaptureItem, page: Page) -> bool:
         """Return whether the host shows this payload under so many URLs that it is none of its pages."""
@@ -342,6 +360,8 @@ class Following:
             self.counts[f"kept_out/{selected.by}"] += 1
             if selected.by == "ignores" and self.on_ignored is not None:
                 self.on_ignored(url, selected.rule)
+            if kind is Kind.REQUISITE and self.selection.requisites:
+                self.unkept.lacks(page.url, url, selected.by)
             return None
         key = self.key_of(url)
         if isinstance(key, Refused):

@@ -103,6 +103,7 @@ class Output:
         unfinished: bool,
         links: Mapping[str, int] | None = None,
         ignored: Mapping[str, int] | None = None,
+        unkept: Mapping[str, Any] | None = None,
     ) -> None:
         """Write down how the crawl ended; raises OutputError where even that fails.
 
@@ -117,6 +118,7 @@ class Output:
                 unfinished=unfinished,
                 links=links,
                 ignored=ignored,
+                unkept=unkept,
             )
 
     def _list(self, file: SealedFile) -> None:

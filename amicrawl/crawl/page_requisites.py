@@ -36,7 +36,9 @@ class PageRequisites:
 
     def take(self, offer: Offer, partition: LivePartition) -> bool:
         """Count *offer*, a requisite that is new to *partition*; False where its page has enough."""
-        page = self._page_of(offer, partition)
+        # Nearly all are named by their page itself.
+        is_first = (offer.extra or {}).get(REQUISITE) == 1
+        page = offer.via if is_first else self.page_of(offer.via, partition)
         count = self._counts.get(page, 0)
         if count >= self._most:
             return False
@@ -45,12 +47,11 @@ class PageRequisites:
         self._counts[page] = count + 1
         return True
 
-    def _page_of(self, offer: Offer, partition: LivePartition) -> str:
-        """Return the URL of the page that needs *offer*, as far as *partition* knows the way to it."""
-        via = offer.via
-        # Nearly all are named by their page itself.
-        if (offer.extra or {}).get(REQUISITE) == 1:
-            return via
+    def page_of(self, via: str, partition: LivePartition) -> str:
+        """Return the page that needs what was found on *via*, as far as *partition* knows the way to it.
+
+        That is *via* itself unless it is a requisite.
+        """
         for _ in range(_LONGEST_WAY):
             key = self._key_of(via)
             number = None if isinstance(key, Refused) else partition.find(*key)

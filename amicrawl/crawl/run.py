@@ -371,6 +371,7 @@ class Run(CrawlState):
                 unfinished=self.waiting > 0 or not self.tally.seeds_ended,
                 links=links,
                 ignored=ignored,
+                unkept=self.following.unkept.as_dict() if self.following is not None else None,
             )
 
     def _close_frontier(self) -> None:

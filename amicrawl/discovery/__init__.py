@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from amicrawl.discovery.kinds import Kind, Link
     from amicrawl.discovery.links import LinkLimits, extract, is_read, links_of, names_links
     from amicrawl.discovery.scope import Scope, ScopeDecision
+    from amicrawl.discovery.scripted import is_shell
     from amicrawl.discovery.selection import Selected, Selection, has_scope, make_selection
     from amicrawl.discovery.shape import Shape, ShapeLimits, verdict
 else:
@@ -44,6 +45,7 @@ else:
         has_scope="selection",
         ignore_set="ignores",
         is_read="links",
+        is_shell="scripted",
         links_of="links",
         make_selection="selection",
         names_links="links",
@@ -69,6 +71,7 @@ __all__ = [
     "has_scope",
     "ignore_set",
     "is_read",
+    "is_shell",
     "links_of",
     "make_selection",
     "names_links",

@@ -124,7 +124,7 @@ def links_of(capture: Capture, url: str, *, is_sitemap: bool, document: str = ""
     limits = _SITEMAP if is_sitemap else DEFAULTS
     if is_sitemap or _is_packed_sitemap(url, content_type):
         content_type = "application/xml"
-    payload = _payload(capture, limits.payload) if is_read(url, content_type) else b""
+    payload = payload_of(capture, limits.payload) if is_read(url, content_type) else b""
     if is_sitemap and not payload.lstrip(_BLANKS).startswith(b"<"):
         content_type = _SITEMAP_OF_TEXT
     return extract(
@@ -137,7 +137,8 @@ def links_of(capture: Capture, url: str, *, is_sitemap: bool, document: str = ""
     )
 
 
-def _payload(capture: Capture, limit: int) -> bytes:
+def payload_of(capture: Capture, limit: int) -> bytes:
+    """Return at most *limit* bytes of the body of *capture*, its codings undone as far as they go."""
     codings = b",".join(value for name, value in capture.fields if name.lower() == b"content-encoding")
     payload = coding.decoded(capture.payload(), codings, limit=limit)
     if payload.startswith(b"\x1f\x8b"):

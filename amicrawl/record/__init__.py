@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         opened_index,
         warc_files_in_table,
     )
+    from amicrawl.record.unkept import Unkept, joined_unkept, unkept_sentences
     from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
     from amicrawl.record.uploaded import (
         NotAManifestError,
@@ -88,7 +89,10 @@ else:
         field_lines="warc",
         gzip_member="warc",
         header_fields="reader",
+        Unkept="unkept",
         join_tables="table",
+        joined_unkept="unkept",
+        unkept_sentences="unkept",
         journals="journal",
         known_files="crawl_json",
         number_in="files",
@@ -136,6 +140,7 @@ __all__ = [
     "Resource",
     "SealedFile",
     "StoppedError",
+    "Unkept",
     "UploadManifest",
     "Uploaded",
     "Uploads",
@@ -147,6 +152,7 @@ __all__ = [
     "gzip_member",
     "header_fields",
     "join_tables",
+    "joined_unkept",
     "journals",
     "known_files",
     "number_in",
@@ -162,6 +168,7 @@ __all__ = [
     "stored",
     "target_uri",
     "unix_ms",
+    "unkept_sentences",
     "validators_of",
     "warc_date",
     "warc_files_in_table",

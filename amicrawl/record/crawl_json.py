@@ -13,6 +13,7 @@
     counts            numbers by name
     links             in a crawl that follows links: what became of them, by name
     ignored           URLs that each ignore pattern has kept out
+    unkept            in a crawl that follows links: what it could not keep, as `unkept.Unkept` counts it
     files             name, size, records and sha256 of every sealed file of the directory, oldest
                       first; files that were moved away since are still listed
     earlier           the crawls this directory has seen before: state, times, reason and counts
@@ -89,6 +90,7 @@ class CrawlJson:
             "counts": {},
             "links": {},
             "ignored": {},
+            "unkept": {},
             "files": [],
             "earlier": [*before.get("earlier", []), *_summary_of(before)][-EARLIER_LIMIT:],
         }
@@ -114,6 +116,7 @@ class CrawlJson:
         unfinished: bool | None = None,
         links: Mapping[str, int] | None = None,
         ignored: Mapping[str, int] | None = None,
+        unkept: Mapping[str, Any] | None = None,
     ) -> None:
         """Say that the crawl has ended, why, and what came of it."""
         self._json |= {
@@ -124,6 +127,7 @@ class CrawlJson:
             "counts": dict(counts),
             "links": dict(links or {}),
             "ignored": dict(ignored or {}),
+            "unkept": dict(unkept or {}),
         }
         self._write()
 

@@ -233,6 +233,50 @@ def test_each_capture_has_a_metadata_record_where_that_is_asked_for(crawled: Cra
     assert by_url[f"{origin}/site/from-sitemap"][1] == "hopsFromSeed: MM"
 
 
+SHELL = (
+    b'<head><title>Items</title><script type=module src="/app.js"></script></head>'
+    b"<body><div id=root></div></body>"
+)
+
+
+def test_a_crawl_says_at_its_end_what_it_could_not_keep(tmp_path: Path) -> None:
+    def answer(head: bytes) -> bytes:
+        path = head.split(b" ")[1].decode()
+        if path.startswith("/item"):
+            return page(SHELL + path.encode() if path == "/item/0" else SHELL, HTML)
+        if path.startswith("/cal"):
+            day = int(path.rpartition("=")[2] or 0)
+            return page(b"<p>A day %d</p>" % day + links(f"/cal?d={day + 1}"), HTML)
+        if path == "/":
+            starts = links(*(f"/item/{number}" for number in range(4)), "/cal?d=0")
+            return page(starts + b'<link rel=stylesheet href=/a.css><img src="/ads.never">', HTML)
+        if path == "/a.css":
+            return page(b"body { background: url(/lost.png) }", "Content-Type: text/css")
+        return page(b"", HTML) if path == "/app.js" else page(b"", HTML, status="404 Not Found")
+
+    out = tmp_path / "out"
+    settings = {"AMICRAWL_IGNORES": r"\.never$", "AMICRAWL_MAX_URLS": "260"}
+    with RawServer(answer, keep_open=True) as server:
+        done = crawl_site(f"{server.url}/", out, settings=settings)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    unkept = json.loads((out / "crawl.json").read_text())["unkept"]
+    assert unkept["scripted"]["pages"] == 4
+    assert len(unkept["scripted"]["examples"]) == 3
+    assert unkept["requisites"] == {"pages": 1, "requisites": 2, "by": {"ignores": 1, "status 404": 1}}
+    assert unkept["shape"]["shape"] == f"{server.url[7:]}/cal?d=*"
+    shown = CliRunner().invoke(app, ["inspect", str(out)]).output
+    for line in ("made by scripts: 4 of ", "not whole: 1 page lacks 2 ", "one shape: 2"):
+        assert line in done.stderr
+        assert line in shown
+    asked = CliRunner().invoke(app, ["query", str(out), "pages_not_whole", "--json"]).output
+    assert json.loads(asked) == {
+        "page_url": f"{server.url}/",
+        "rule": "status 404",
+        "requisites": 1,
+        "example": f"{server.url}/lost.png",
+    }
+
+
 def test_a_url_is_taken_once_however_often_it_is_linked_to(crawled: Crawled) -> None:
     urls = [row["url"] for row in rows(crawled.out)]
     assert len(urls) == len(set(urls))

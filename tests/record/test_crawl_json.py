@@ -51,6 +51,7 @@ def test_a_crawl_that_runs_says_what_it_was_asked(tmp_path: Path) -> None:
         "counts": {},
         "links": {},
         "ignored": {},
+        "unkept": {},
         "files": [],
         "earlier": [],
     }

@@ -108,6 +108,11 @@ _LATER: Final[list[tuple[str, int, int, str, bool, str, str, str]]] = [
     ("http://a.test/new", 200, 2, "d7", False, "", "http://a.test/", "link"),
     ("http://b.test/slow", 200, 3, "d8", False, "", "http://a.test/", "requisite"),
     ("http://nowhere.test/", 0, 4, "", False, "dns: no such name", "", "seed"),
+    # A style sheet that is there, and needs a font that is not; another that is refused.
+    ("http://c.test/a.css", 200, 5, "d9", False, "", "http://a.test/new", "requisite"),
+    ("http://c.test/f.woff", 404, 6, "d0", False, "", "http://c.test/a.css", "requisite"),
+    ("http://c.test/g.woff", 404, 7, "d0", False, "", "http://c.test/a.css", "requisite"),
+    ("http://c.test/no.css", 0, 8, "", False, "robots-denied: no", "http://a.test/new", "requisite"),
 ]
 
 

@@ -18,7 +18,14 @@ import xxhash
 
 from amicrawl.capture import Failure
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.record import TABLE_NAME, journals, opened_index, read_crawl_json, read_rows
+from amicrawl.record import (
+    TABLE_NAME,
+    journals,
+    opened_index,
+    read_crawl_json,
+    read_rows,
+    unkept_sentences,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -135,6 +142,7 @@ def figures_of(directory: Path, *, older: Path | None = None) -> CrawlFigures:
     figures = CrawlFigures()
     try:
         figures.crawl = read_crawl_json(directory)
+        figures.notes += unkept_sentences(figures.crawl.get("unkept"), str(directory))
     except DamagedFileError as error:
         figures.notes.append(f"crawl.json is {error.reason}; what it says is missing here")
     before = None

@@ -28,7 +28,14 @@ from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
 from amicrawl.frontier import INDEX_ROWS, begin_with, load, snapshot_name, write
 from amicrawl.frontier.format.operations import deal, gather
-from amicrawl.record import TABLE_NAME, CrawlJson, SealedFile, known_files, read_crawl_json
+from amicrawl.record import (
+    TABLE_NAME,
+    CrawlJson,
+    SealedFile,
+    joined_unkept,
+    known_files,
+    read_crawl_json,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -125,6 +132,7 @@ class Dealing:
             counts=counts,
             links=_summed(listings, "links"),
             ignored=_summed(listings, "ignored"),
+            unkept=joined_unkept(each.get("unkept", {}) for each in listings),
         )
         with explained(self._folder, "removed"):
             (self._folder / PLAN).unlink()

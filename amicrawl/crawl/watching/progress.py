@@ -36,7 +36,8 @@ from amicrawl.crawl.watching.screen import (
     summary,
     unreached,
 )
-from amicrawl.terminal import LiveLines
+from amicrawl.record import read_crawl_json, unkept_sentences
+from amicrawl.terminal import LiveLines, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,11 @@ if TYPE_CHECKING:
 
 _LONG = 2.0
 """Seconds of waiting for hosts from which on a report has them."""
+
+
+def _said_of(unkept: object, directory: str) -> str:
+    """Return the lines of what the crawl into *directory* could not keep, its text made harmless."""
+    return "".join(f"{harmless(line)}\n" for line in unkept_sentences(unkept, directory))
 
 
 def in_flight(crawler: Crawler, run: Run) -> int:
@@ -234,6 +240,7 @@ class Progress:
         note = unreached(run.tally) if reason == "finished" and run.tally.reached_nothing else ""
         if run.following is not None:
             note += dropped(run.following.ignored_by_sets)
+            note += _said_of(run.following.unkept.as_dict(), where)
         if reason == "finished" and not run.tally.rows:
             note += self._why_nothing(where)
         elif run.later and run.tally.rows:
@@ -334,6 +341,7 @@ class ParentProgress(Reports):
         """Print the summary."""
         known, where = [each for each in facts if each], str(self._order.directory)
         notes = unreached(tally) if reason == "finished" and tally.reached_nothing else ""
+        notes += _said_of(read_crawl_json(self._order.directory).get("unkept"), where)
         notes += retried(sum(each["later"] for each in known), where)
         if reason != "finished":
             waiting = sum(each["waiting"] for each in known)

@@ -1,0 +1,103 @@
+"""What a crawl could not keep: counted, joined, and put into sentences."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from record.exchanges import capture, failed, item
+
+from amicrawl.record import Provenance, Unkept, joined_unkept, unkept_sentences
+from amicrawl.record.unkept import expression_of, shape_of
+
+NEEDED = Provenance("http://h/page", "requisite", 2, "LE")
+
+
+def said(unkept: object) -> list[str]:
+    return list(unkept_sentences(unkept, "out"))
+
+
+@pytest.mark.parametrize(
+    ("url", "shape"),
+    [
+        ("http://h/cal/day?d=2036-01-02", "h/cal/day?d=*"),
+        ("https://h.example:8080/2031/7/a1b22.html", "h.example:8080/*/*/a*b*.html"),
+        ("http://127.0.0.1/", "127.0.0.1/"),
+        ("http://h/x?a=1&b=&c&d=x;e=y=z", "h/x?a=*&b=&c&d=*;e=*"),
+        ("http://h", "h"),
+    ],
+)
+def test_a_shape_matches_the_urls_that_it_was_made_of(url: str, shape: str) -> None:
+    assert shape_of(url) == shape
+    assert re.search(expression_of(shape), url)
+    assert not re.search(expression_of(shape), url + "&other=1")
+
+
+def test_one_shape_is_named_when_more_than_half_of_200_fetches_are_of_it() -> None:
+    unkept = Unkept()
+    for number in range(101):
+        unkept.fetched(item(capture(f"http://h/cal?d={number}")))
+    for letter in range(98):
+        unkept.fetched(item(capture(f"http://h/{chr(0x4E00 + letter)}")))
+    assert not said(unkept.as_dict())  # 199 fetches
+    unkept.fetched(item(capture("http://h/last")))
+    [line] = said(unkept.as_dict())
+    assert line.startswith("one shape: 101 of 200 fetches are h/cal?d=*; to leave them out: ")
+    assert r"--ignore '//h/cal\?d=[^&;]+$'" in line
+    for number in range(3):
+        unkept.fetched(item(capture(f"http://h/others-{chr(97 + number)}")))
+    assert not said(unkept.as_dict())
+
+
+def test_the_shape_of_most_fetches_is_found_among_very_many_others() -> None:
+    unkept = Unkept()
+    for number in range(9000):
+        unkept.fetched(item(capture(f"http://h/cal?d={number}")))
+        unkept.fetched(item(capture(f"http://h/{chr(0x4E00 + number)}")))
+    assert unkept.as_dict()["shape"] == {"shape": "h/cal?d=*", "fetches": 9000, "of": 18_000}
+
+
+def test_a_requisite_that_failed_or_was_kept_out_is_counted_once_for_each_page() -> None:
+    unkept = Unkept()
+    unkept.page_of = lambda url: "http://h/page" if url.endswith(".css") else url
+    unkept.fetched(item(capture("http://h/x.png", status=404), provenance=NEEDED))
+    unkept.fetched(item(failed("http://h/y.png"), provenance=NEEDED))
+    unkept.fetched(item(capture("http://h/fine.png"), provenance=NEEDED))
+    unkept.fetched(item(capture("http://h/other", status=404)))
+    sheet = NEEDED._replace(via="http://h/a.css", route="LEER")
+    unkept.fetched(item(capture("http://h/f.woff", status=500), provenance=sheet))
+    unkept.lacks("http://h/2", "http://ads/", "ignores")
+    unkept.lacks("http://h/3", "http://ads/", "ignores")
+    found = unkept.as_dict()["requisites"]
+    assert (found["pages"], found["requisites"]) == (3, 4)
+    assert found["by"] == {"status 404": 1, "connection-refused": 1, "status 500": 1, "ignores": 1}
+    [line] = said(unkept.as_dict())
+    assert line.startswith("not whole: 3 pages lack 4 of what they need to be shown (")
+
+
+def test_pages_made_by_scripts_are_named_with_three_examples() -> None:
+    unkept = Unkept()
+    for number in range(5):
+        unkept.page(f"http://h/{number}", is_made_by_scripts=number > 0)
+    [line] = said(unkept.as_dict())
+    assert line.startswith("made by scripts: 4 of 5 pages have neither text nor links before their")
+    assert "(http://h/1, http://h/2, http://h/3)" in line
+
+
+def test_what_processes_could_not_keep_adds_up() -> None:
+    parts = [Unkept(), Unkept()]
+    for part, fetches in zip(parts, (150, 60), strict=True):
+        part.page("http://h/", is_made_by_scripts=True)
+        part.lacks("http://h/", "http://h/x", "ignores")
+        for number in range(fetches):
+            part.fetched(item(capture(f"http://h{fetches}/?p={number}")))
+    whole = joined_unkept(part.as_dict() for part in [*parts])
+    assert whole["scripted"] == {"pages": 2, "of": 2, "examples": ["http://h/", "http://h/"]}
+    assert whole["requisites"] == {"pages": 2, "requisites": 2, "by": {"ignores": 2}}
+    assert whole["shape"] == {"shape": "h150/?p=*", "fetches": 150, "of": 210}
+    assert joined_unkept([{}]) == {}
+
+
+@pytest.mark.parametrize("foreign", [None, 1, [], {}, {"scripted": 3}, {"scripted": {"pages": "x"}}])
+def test_of_foreign_figures_nothing_is_said(foreign: object) -> None:
+    assert not said(foreign)
