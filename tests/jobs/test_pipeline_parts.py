@@ -6,6 +6,7 @@ import hashlib
 import json
 import threading
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from amicrawl.fleet.jobs.data_directory import (
     raise_fence,
 )
 from amicrawl.fleet.jobs.ending import EndVerdict, Reaper, sentence, verdict
-from amicrawl.fleet.jobs.job_bucket import fetch
+from amicrawl.fleet.jobs.job_bucket import end_of_finished, fetch, fetch_finished
 from amicrawl.fleet.jobs.lease import Claim, Claims, GivenBack
 from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
 from amicrawl.fleet.jobs.pipeline_record import (
@@ -392,6 +393,46 @@ def test_checkpoints_take_the_slots_in_turn_and_one_that_failed_takes_its_own_ag
         restored.mkdir()
         restore_checkpoint(restored, checkpoint_url(bucket.as_uri(), "here", slot), disk=Disk())
         assert (restored / "frontier" / "super").is_file()
+
+
+def finished_in(
+    bucket: Path, *, reason: str = "finished", listed: tuple[str, ...] = ("a.warc.gz",)
+) -> None:
+    """Put into *bucket* what a crawl uploads at its end; the list has not the last file yet."""
+    bucket.mkdir(parents=True)
+    (bucket / "captures.parquet").write_bytes(b"table")
+    digest = hashlib.sha256(b"table").hexdigest()
+    table = SealedFile("captures.parquet", 5, 1, digest)
+    warcs = [SealedFile(name, 1, 1, "0" * 64) for name in listed]
+    crawl = {
+        "format": 1,
+        "state": "finished",
+        "finish_reason": reason,
+        "files": [asdict(SealedFile("a.warc.gz", 1, 1, "0" * 64)), asdict(table)],
+    }
+    (bucket / "crawl.json").write_text(json.dumps(crawl))
+    files = {file.name: Uploaded(file, "2026-11-22T12:00:00Z") for file in [*warcs, table]}
+    (bucket / "uploaded.json").write_bytes(UploadManifest("file:///b", files).encoded(for_bucket=True))
+
+
+@pytest.mark.parametrize(("reason", "code"), [("finished", 0), ("limit-pages", 8)])
+def test_a_crawl_that_had_finished_before_its_machine_died_is_not_crawled_again(
+    reason: str, code: int, tmp_path: Path
+) -> None:
+    finished_in(tmp_path / "bucket", reason=reason)
+    there = tmp_path / "there"
+    assert fetch_finished(there, (tmp_path / "bucket").as_uri(), disk=Disk())
+    assert (there / "captures.parquet").read_bytes() == b"table"
+    assert end_of_finished(there) == code
+
+
+@pytest.mark.parametrize(("reason", "listed"), [("shutdown", ("a.warc.gz",)), ("finished", ())])
+def test_a_crawl_that_was_stopped_or_is_not_whole_in_the_bucket_is_resumed(
+    reason: str, listed: tuple[str, ...], tmp_path: Path
+) -> None:
+    finished_in(tmp_path / "bucket", reason=reason, listed=listed)
+    assert not fetch_finished(tmp_path / "there", (tmp_path / "bucket").as_uri(), disk=Disk())
+    assert not (tmp_path / "there").exists()
 
 
 @pytest.mark.parametrize("slot", [0, 1])

@@ -242,3 +242,36 @@ def pid_key(store: JobStore, pid: int) -> str:
         if raw(store).hget(key, "pid") == str(pid):
             return str(key)
     raise AssertionError(pid)
+
+
+@pytest.mark.timeout(400)
+def test_a_job_whose_machine_dies_before_it_reports_the_end_is_completed_by_the_next(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """The pipeline is frozen while its crawl ends and uploads, then dies; nothing is crawled again."""
+    store, log, bucket = connect({"REDIS_URL": redis_server.url}), tmp_path / "log", tmp_path / "bucket"
+    options = ["--bucket", bucket.as_uri(), "--checkpoint-every", "3600"]
+    site = Site(20, quickly=5)
+    with RawServer(site.answer) as web:
+        host = f"http://127.0.0.1:{web.port}"
+        ident = submit(store, f"{host}/")
+        with pipeline(redis_server, tmp_path / "first", "first-one", log, *options) as first:
+            until(lambda: asked(web, host) > 5, log=log)
+            first.send_signal(signal.SIGSTOP)
+            site.hurry()
+            until(lambda: b'"state": "finished"' in crawl_json(bucket), log=log)
+            kill(first)
+        once = asked(web, host)
+        (tmp_path / "first").rename(tmp_path / "out of reach")
+        with pipeline(redis_server, tmp_path / "second", "second-one", log, *options):
+            until(lambda: raw(store).hget(ident, "finished_at"), log=log)
+        assert asked(web, host) == once
+    record = raw(store).hgetall(ident)
+    assert record["amicrawl_attempt"] == "2"
+    assert not record.get("aborted")
+    assert raw(store).lrange("pending", 0, -1) == []
+    store.close()
+
+
+def crawl_json(bucket: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in bucket.glob("*/crawl.json"))

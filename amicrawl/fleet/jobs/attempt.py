@@ -15,7 +15,7 @@ from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode, OutputError
 from amicrawl.fleet.jobs.checkpoint import SLOTS, Checkpoints, Copying, checkpoint_url, path_of
 from amicrawl.fleet.jobs.data_directory import is_base, new_base, raise_fence
-from amicrawl.fleet.jobs.job_bucket import fetch, ship
+from amicrawl.fleet.jobs.job_bucket import fetch, fetch_finished, ship
 from amicrawl.fleet.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 
 if TYPE_CHECKING:
@@ -188,19 +188,17 @@ def fetching(claim: Claim, workshop: Workshop) -> Copying | None:
     if not workshop.bucket or not is_base(base) or _is_here(claim, workshop):
         return None
     slots = sorted(range(SLOTS), key=lambda slot: str(slot) != claim.checkpoint)
-    if not claim.checkpoint:
-        if not claim.shipped:
-            return None
-        slots = []
-    return Copying(
-        lambda _: fetch(
-            workshop.data / base,
-            path_of(workshop.bucket, base),
-            checkpoints=[checkpoint_url(workshop.bucket, base, slot) for slot in slots],
-            disk=workshop.disk,
-        ),
-        what=f"{base} cannot be fetched, and its job starts again",
-    )
+
+    def work(_: Callable[[], bool]) -> None:
+        directory, url = workshop.data / base, path_of(workshop.bucket, base)
+        if fetch_finished(directory, url, disk=workshop.disk):
+            return
+        if not claim.checkpoint and not claim.shipped:
+            raise OutputError("its last owner has made no checkpoint.")
+        checkpoints = [checkpoint_url(workshop.bucket, base, slot) for slot in slots]
+        fetch(directory, url, checkpoints=checkpoints if claim.checkpoint else [], disk=workshop.disk)
+
+    return Copying(work, what=f"{base} cannot be fetched, and its job starts again")
 
 
 def placed(claim: Claim, workshop: Workshop, *, is_fetched: bool, now: datetime) -> Claim:

@@ -8,10 +8,15 @@ The next owner fetches everything but the WARC files, whose names and sizes are 
 file is verified by the list in the bucket, and the directory bears its name only when all are there.
 Of a machine that died the last checkpoint is taken (`checkpoint.py`); what came after it, or was in no
 WARC file that had arrived, is fetched from the web again.
+
+`crawl.json` is the last file that a crawl uploads. Where it says that the crawl has finished, and all
+files that it lists are in the bucket, the machine died before it could report that: nothing is crawled
+again (`fetch_finished`, `end_of_finished`).
 """
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -19,30 +24,33 @@ from typing import TYPE_CHECKING
 import orjson
 
 from amicrawl.disk import OutputFile, explained, rename_durably, replace_file
-from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.errors import AmicrawlError, ExitCode, OutputError
 from amicrawl.fleet.jobs.checkpoint import is_fetched, restore_checkpoint
 from amicrawl.record import (
     FILE_NAME,
     SUFFIX,
     TABLE_NAME,
     NotAManifestError,
+    SealedFile,
     Uploads,
     decoded,
     number_in,
     open_bucket,
     read_crawl_json,
+    read_manifest,
     small_object,
+    warc_date,
     warc_name,
 )
 from amicrawl.record.files import DEFAULT_PREFIX
-from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT
+from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT, Uploaded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record import Bucket, Uploaded, UploadManifest
+    from amicrawl.record import Bucket, UploadManifest
 
 ROOM = 1000
 """Numbers of WARC files that are left to a machine that is believed dead."""
@@ -82,12 +90,75 @@ def fetch(directory: Path, url: str, *, checkpoints: Sequence[str], disk: Disk) 
             faults.append(str(error))
             continue
         if directory.exists():
-            # An attempt of long ago, on this machine: others have gone further since.
-            aside = f"{directory.name}.before-{datetime.now(UTC):%Y%m%d%H%M%S}"
-            rename_durably(directory, directory.with_name(aside), disk=disk)
+            _put_aside(directory, disk=disk)
         rename_durably(beginning, directory, disk=disk)
         return source
     raise OutputError(" ".join(faults))
+
+
+def fetch_finished(directory: Path, url: str, *, disk: Disk) -> bool:
+    """Make *directory* from a crawl that has finished, all of whose files are at *url*.
+
+    Return whether there is one; nothing is there under that name otherwise. Its WARC files stay in the
+    bucket. Raises OutputError where the bucket cannot be read.
+    """
+    bucket = open_bucket(url, disk=disk)
+    try:
+        content = small_object(bucket, FILE_NAME, largest=SIZE_LIMIT)
+    except OSError as error:
+        raise OutputError(f"{bucket.url} cannot be read: {error}.") from error
+    if content is None:
+        return False
+    beginning = directory.with_name(directory.name + _FETCHED)
+    with explained(beginning, "made"):
+        shutil.rmtree(beginning, ignore_errors=True)
+        beginning.mkdir(parents=True)
+    replace_file(beginning / FILE_NAME, content, disk=disk)
+    manifest = _manifest(bucket)
+    manifest.bucket = url
+    # The machine may have died before it could list the last file.
+    digest = hashlib.sha256(content).hexdigest()
+    file = SealedFile(FILE_NAME, len(content), 1, digest)
+    manifest.files[FILE_NAME] = Uploaded(file, warc_date(datetime.now(UTC)))
+    manifest.write(beginning, disk=disk)
+    if end_of_finished(beginning) is None:
+        return False
+    for name, each in manifest.files.items():
+        if not name.endswith(SUFFIX) and name != FILE_NAME and "/" not in name:
+            _fetch(bucket, each, beginning / name, disk=disk)
+    if directory.exists():
+        _put_aside(directory, disk=disk)
+    rename_durably(beginning, directory, disk=disk)
+    return True
+
+
+def end_of_finished(directory: Path) -> ExitCode | None:
+    """Return how the crawl in *directory* ended, whose files are all uploaded; None for any other.
+
+    A crawl that was stopped has not finished: the job is not done.
+    """
+    try:
+        crawl, manifest = read_crawl_json(directory), read_manifest(directory)
+    except AmicrawlError:
+        return None
+    reason = str(crawl.get("finish_reason"))
+    is_over = reason == "finished" or reason.startswith("limit-")
+    listed, itself = crawl.get("files", []), manifest.files.get(FILE_NAME)
+    if crawl.get("state") != "finished" or not is_over or not listed:
+        return None
+    if itself is None or itself.file.size != (directory / FILE_NAME).stat().st_size:
+        return None
+    for file in listed:
+        there = manifest.files.get(str(file["name"]))
+        if there is None or (there.file.size, there.file.sha256) != (file["size"], file["sha256"]):
+            return None
+    return ExitCode.DONE if reason == "finished" else ExitCode.LIMIT
+
+
+def _put_aside(directory: Path, *, disk: Disk) -> None:
+    """Rename *directory*, an attempt of long ago on this machine: others have gone further since."""
+    aside = f"{directory.name}.before-{datetime.now(UTC):%Y%m%d%H%M%S}"
+    rename_durably(directory, directory.with_name(aside), disk=disk)
 
 
 def begin_anew(directory: Path, url: str, *, disk: Disk) -> None:

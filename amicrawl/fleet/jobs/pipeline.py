@@ -34,6 +34,7 @@ from amicrawl.fleet.jobs.child import Child
 from amicrawl.fleet.jobs.connection import RedisUnavailable
 from amicrawl.fleet.jobs.data_directory import CONSOLE, STOP_FILE
 from amicrawl.fleet.jobs.ending import Ending, EndVerdict, Reaper
+from amicrawl.fleet.jobs.job_bucket import end_of_finished
 from amicrawl.fleet.jobs.lease import GRACE, Claim, Claims, RefusedEntry
 from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
 from amicrawl.fleet.jobs.logs import Inbox
@@ -231,7 +232,9 @@ class Pipeline(Supervisor[JobAttempt]):
             if not isinstance(error, (AmicrawlError, OSError)):
                 logger.exception("Job %s cannot begin", attempt.ident)
             attempt.fault = str(error) if isinstance(error, (AmicrawlError, OSError)) else repr(error)
-        if attempt.child is None:
+        if attempt.child is None and attempt.exit_code is not None:
+            logger.info("Job %s had finished before its machine died", claim.unit)
+        elif attempt.child is None:
             logger.warning("Job %s cannot begin: %s", claim.unit, attempt.fault or "it is lost")
         else:
             logger.info("Job %s begins in %s", claim.unit, attempt.claim.directory)
@@ -247,6 +250,10 @@ class Pipeline(Supervisor[JobAttempt]):
             return
         take_directory(directory, claim, disk=workshop.disk)
         attempt.inbox.tell(greeting(claim))
+        if workshop.bucket and claim.resumed and (ended := end_of_finished(directory)) is not None:
+            attempt.inbox.tell("The last attempt had finished, and all its files are in the bucket")
+            attempt.exit_code = int(ended)
+            return
         attempt.pulse.begin_anew(time.monotonic())
         attempt.child = Child(
             workshop.command(claim.unit, directory),
