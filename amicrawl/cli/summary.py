@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -35,12 +36,13 @@ from amicrawl.archive.report import (
 from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.options import EngineOptions, Quiet, check_installed, grouped
 from amicrawl.disk import Disk, OutputFile
-from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
+from amicrawl.errors import DamagedFileError, ExitCode, InputError, OutputError, UsageError
+from amicrawl.record import FILE_NAME, TABLE_NAME, read_crawl_json, unkept_sentences
 from amicrawl.terminal import ProgressBar, counted, harmless
 
 if TYPE_CHECKING:
     from collections import Counter
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from amicrawl.archive.report import Counts, Overlap, ReadingProgress, YearsRead
 
@@ -192,10 +194,23 @@ def _print_summary(paths: Sequence[str], options: SummaryOptions, where: EngineO
         typer.echo(shown.json(report=options.report))
     if options.prints_text:
         typer.echo("\n".join(shown.lines()))
+        if rules == CORRECTED:
+            for line in _unkept(paths):
+                typer.echo(f"note: {harmless(line)}")
     # A text has what was skipped.
     if not options.prints_text or rules == CDX_SUMMARY:
         _print_skipped(reading.counts.skipped)
     _print_damage(reading.damage)
+
+
+def _unkept(paths: Sequence[str]) -> Iterator[str]:
+    """Yield what the crawls at *paths*, their directories or their indexes, could not keep."""
+    for name in paths:
+        path = Path(name)
+        directory = path.parent if path.name == TABLE_NAME else path
+        if "://" not in name and (directory / FILE_NAME).is_file():
+            with suppress(DamagedFileError):
+                yield from unkept_sentences(read_crawl_json(directory).get("unkept"), str(directory))
 
 
 def _counted(

@@ -265,9 +265,11 @@ def test_a_crawl_says_at_its_end_what_it_could_not_keep(tmp_path: Path) -> None:
     assert unkept["requisites"] == {"pages": 1, "requisites": 2, "by": {"ignores": 1, "status 404": 1}}
     assert unkept["shape"]["shape"] == f"{server.url[7:]}/cal?d=*"
     shown = CliRunner().invoke(app, ["inspect", str(out)]).output
+    summary = CliRunner().invoke(app, ["summary", str(out)]).output
     for line in ("made by scripts: 4 of ", "not whole: 1 page lacks 2 ", "one shape: 2"):
         assert line in done.stderr
         assert line in shown
+        assert f"note: {line}" in summary
     asked = CliRunner().invoke(app, ["query", str(out), "pages_not_whole", "--json"]).output
     assert json.loads(asked) == {
         "page_url": f"{server.url}/",
