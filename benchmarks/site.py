@@ -30,8 +30,8 @@ BRANCHES = 24
 CROSS_LINKS = 12
 NEWS = 20
 GONE = 10
-OFF_SITE_REQUISITES = ("/cdn/logo.png", "/cdn/site.css")
-"""What pages on site need of the other address."""
+OFF_SITE_REQUISITES = ("/cdn/logo.png", "/cdn/site.css", "/cdn/deep.png")
+"""What pages on site need of the other address; the last is named by the style sheet there."""
 FORBIDDEN = {
     "/private/": "private",  # robots.txt says no
     "/hidden/": "hidden",  # named in comments, scripts and texts only

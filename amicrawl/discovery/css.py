@@ -26,36 +26,33 @@ _TOKEN = re.compile(
     rf"|@import\s*+(?:{_STRINGS})"
     rf"|\burl\(\s*+(?:{_STRINGS}|((?:[^\s\"'()\\]|\\[0-9a-f]{{1,6}}\s?|\\[\s\S])++)\s*+(?:\)|\Z))"
     r"|\b(image-set)\("
-    r"""|"(?:[^"\\\n]|\\[\s\S])*+"?|'(?:[^'\\\n]|\\[\s\S])*+'?""",
+    r"""|"((?:[^"\\\n]|\\[\s\S])*+)"?|'((?:[^'\\\n]|\\[\s\S])*+)'?""",
     re.IGNORECASE,
 )
-_OPTION = re.compile(rf"\s*+(?:{_STRINGS})?+[^,()]*+(?:\([^()]*+\)?[^,()]*+)*+(,)?+")
-"""One image of an `image-set()`, which may be a string, with what is said of it."""
 _ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})(?:\r\n|[ \t\r\n\f])?|(\r\n|[\s\S]))")
 
 
 def references(text: str) -> Iterator[Found]:
     """Yield what the CSS *text* refers to; all of it is requisite."""
+    end, in_set = 0, False
     for token in islice(_TOKEN.finditer(text), MOST_TOKENS):
-        imported = token[1] if token[1] is not None else token[2]
-        if imported is not None:
-            yield _unescaped(imported), Kind.REQUISITE, "css import"
-            continue
-        if token[6] is not None:
-            yield from _of_set(text, token.end())
-            continue
-        url = next((group for group in token.groups()[2:] if group is not None), None)
+        imported, other, quoted, single, bare, begins_set, *strings = token.groups()
+        url = next((group for group in (imported, other) if group is not None), None)
         if url is not None:
+            yield _unescaped(url), Kind.REQUISITE, "css import"
+        elif (
+            url := next((each for each in (quoted, single, bare) if each is not None), None)
+        ) is not None:
             yield _unescaped(url), Kind.REQUISITE, "css url"
-
-
-def _of_set(text: str, position: int) -> Iterator[Found]:
-    """Yield the images of an `image-set()` from *position* on that are strings; others are in url()."""
-    more = True
-    while more and (option := _OPTION.match(text, position)):
-        if url := option[1] or option[2]:
-            yield _unescaped(url), Kind.REQUISITE, "css image-set"
-        position, more = option.end(), option[3] is not None
+        elif begins_set:
+            in_set = True
+        elif in_set and any(strings):
+            # A string is an image of the set where one may begin, and not the name of a type.
+            before = text[end : token.start()].rstrip()
+            in_set = not (";" in before or "}" in before)
+            if in_set and (not before or before.endswith(",")):
+                yield _unescaped(strings[0] or strings[1]), Kind.REQUISITE, "css image-set"
+        end = token.end()
 
 
 def _unescaped(text: str) -> str:

@@ -200,8 +200,10 @@ class _Reader:
         if name == b"style":
             yield from css.references(decoded(content, self._charset))
         elif b'"imports"' in content and b"importmap" in written.lower():
-            self._imports.update(scripts.import_map(content))
-            for package, address in self._imports.items():
+            entries = scripts.import_map(content)
+            if len(self._imports) < scripts.MOST_IN_MAP:
+                self._imports.update(entries)
+            for package, address in entries.items():
                 if not package.endswith("/"):
                     yield address, Kind.REQUISITE, "import map"
         else:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 MOST_REFERENCES = 5000
 """References of each form in one script that are looked at."""
-_MOST_IN_MAP = 10_000
+MOST_IN_MAP = 1000
 """Values of an import map."""
 _WINDOW = 4096
 """Bytes before a reference in which the beginning of a comment is looked for."""
@@ -84,7 +84,7 @@ def import_map(text: bytes) -> dict[str, str]:
     Empty for what is none.
     """
     try:
-        said = parsed(text, most=_MOST_IN_MAP)
+        said = parsed(text, most=MOST_IN_MAP)
     except ValueError:
         return {}
     if not isinstance(said, dict):

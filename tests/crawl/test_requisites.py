@@ -170,3 +170,23 @@ def test_explain_names_the_chain_and_the_rule_that_ends_it(tmp_path: Path) -> No
         told = CliRunner().invoke(app, asked).stdout
     assert "6 steps from its page, more than 5" in told
     assert "now: a link to it is kept out by requisites" in told
+
+
+def test_a_page_has_all_that_it_needs_before_the_next_page_of_its_host_is_fetched(
+    tmp_path: Path,
+) -> None:
+    pages = {
+        "/": page(b"<link rel=stylesheet href=1.css><a href=a>a</a><a href=b>b</a>", HTML),
+        "/1.css": page(b"@import '2.css';", CSS),
+        "/2.css": page(b"p{background:url(3.png)}", CSS),
+        "/a": page(b"<img src=a.png>", HTML),
+    }
+
+    def answer(head: bytes) -> bytes:
+        return pages.get(head.split(b" ")[1].decode(), page(b"", HTML))
+
+    with RawServer(answer) as server:
+        done = crawl_site(f"{server.url}/", tmp_path / "out", settings={"AMICRAWL_PER_HOST": "1"})
+    assert done.returncode == ExitCode.DONE, done.stderr
+    asked = [row["url"].replace(server.url, "") for row in rows(tmp_path / "out")]
+    assert asked == ["/", "/1.css", "/2.css", "/3.png", "/a", "/a.png", "/b"]

@@ -289,7 +289,10 @@ def test_attributes_without_end_are_cut_off() -> None:
 
 @pytest.mark.parametrize(
     "unit",
-    [b"/*", b"url(", b"url('", b"@import ", b'"\\', b"'", b"@namespace", b"\\", b"url(\\", b"/**"],
+    [
+        *(b"/*", b"url(", b"url('", b"@import ", b'"\\', b"'", b"@namespace", b"\\", b"url(\\", b"/**"),
+        *(b"image-set(", b"image-set('", b"image-set('',", b"image-set(a(", b"image-set(a,"),
+    ],
 )
 def test_a_style_sheet_that_is_one_thing_a_million_times_is_read(unit: bytes) -> None:
     assert len(urls(unit * (1_000_000 // len(unit)), "text/css")) <= 1
