@@ -1,5 +1,6 @@
 """Whole crawls of sites that scripts make, in a real Chromium."""
 
+import contextlib
 import gzip
 import json
 import os
@@ -8,6 +9,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import warm_processes
 from archive_reading import record, records, rows
 from browser.browsing_site import SETTINGS, answer, chunked, crawl_pages, needs_chromium, path_of
@@ -177,3 +179,28 @@ def test_a_video_is_fetched_once_and_played_by_its_ranges(tmp_path: Path) -> Non
     assert texts == [b"\n\n206 bytes 1000-1999/1048576 1000 233 576"]
     (row,) = (row for row in rows(tmp_path) if row["url"].endswith("/film"))
     assert (row["status"], row["body_length"]) == (200, len(film))
+
+
+def test_a_browser_that_is_killed_is_replaced_and_its_page_opened_once_more(tmp_path: Path) -> None:
+    with RawServer(app, pause=0.1) as server:
+        line = site_command(f"{server.url}/", tmp_path, settings=SETTINGS)
+        process = warm_processes.Popen(line, cwd=PROJECT, env=environment(), stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 60
+        while (
+            "/api/a" not in {path_of(head) for head in server.requests} and time.monotonic() < deadline
+        ):
+            time.sleep(0.02)
+        for each in psutil.Process(process.pid).children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if "--user-data-dir" in " ".join(each.cmdline()):
+                    each.kill()
+        assert process.wait(timeout=100) == 0
+        asked = [path_of(head) for head in server.requests]
+    texts = {
+        each.rec_headers["WARC-Target-URI"].removeprefix(f"urn:text:{server.url}")
+        for each in records(tmp_path)
+        if each.rec_headers["WARC-Type"] == "resource"
+    }
+    assert {"/", "/a", "/b", "/c"} <= texts
+    assert asked.count("/a") == 1
+    assert asked.count("/api/a") == 2
