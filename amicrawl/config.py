@@ -93,6 +93,8 @@ class Rendering(StrEnum):
     NEVER = "never"
     ALWAYS = "always"
     """Each page of HTML in the scope."""
+    AUTO = "auto"
+    """Pages that have scripts, and nearly no text and no links without them."""
 
 
 class LogFormat(StrEnum):
@@ -263,7 +265,8 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     otherwise reserved."""
 
     browser: Rendering = Rendering.NEVER
-    """Open pages in Chromium and archive all that their scripts request: `never` or `always`."""
+    """Open pages in Chromium and archive all that their scripts request: `never`, `always` or `auto`
+    (pages that have scripts, and nearly no text and no links without them)."""
     browser_path: str = ""
     """The Chromium to start. Default: the system's, else the one that Playwright installed."""
     browser_pages: int = Field(default=2, ge=1, le=64)

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Protocol
 from amicrawl.browser.chromium import find_chromium
 from amicrawl.browser.records import Excluded, Rendered, resources_of
 from amicrawl.capture import Capture, Failure
+from amicrawl.config import Rendering
 from amicrawl.crawl import REDIRECTS, REQUISITE, SITEMAP, CrawlExtension, RobotsMiddleware, Ticket, Visit
-from amicrawl.discovery import Kind, Link
+from amicrawl.discovery import Kind, Link, is_shell
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -146,16 +147,16 @@ class Browsing(CrawlExtension):
         extra = offer.extra or {}
         if REQUISITE in extra or SITEMAP in extra:
             return await fetch(asked)
+        if self._run.config.browser is Rendering.AUTO:
+            capture = await fetch(asked)
+            if not (_is_page(capture) and is_shell(capture, ())):
+                return capture
+            async with self._places:
+                return await self._opened_page(offer, capture)
         async with self._places:
             await self._pool.ready()
             capture = await fetch(self._as_chromium(asked))
-            if not _is_page(capture):
-                return capture
-            try:
-                return await self._opened_page(offer, capture)
-            except BaseException:
-                capture.body.close()
-                raise
+            return await self._opened_page(offer, capture) if _is_page(capture) else capture
 
     def _as_chromium(self, asked: WireRequest) -> WireRequest:
         """Return *asked* with the fields that Chromium opens a page with, and its own others."""
@@ -168,12 +169,21 @@ class Browsing(CrawlExtension):
 
     async def _opened_page(self, offer: Offer, capture: Capture) -> Capture:
         """Return *capture*, the document of the row *offer*, with what a browser has shown of it."""
+        try:
+            return await self._shown(offer, capture)
+        except BaseException:
+            capture.body.close()
+            raise
+
+    async def _shown(self, offer: Offer, capture: Capture) -> Capture:
+        """Do so."""
         from amicrawl.browser.exchanges import PageExchanges  # noqa: PLC0415
         from amicrawl.browser.page import PageLife  # noqa: PLC0415  # imports Playwright
 
         config, url = self._run.config, capture.url
         used: dict[str, int] = {}
         self._note("amicrawl/browser/pages")
+        await self._pool.ready()
         for attempt in range(1, _ATTEMPTS + 1):
             until = time.monotonic() + config.browser_page_time
             exchanges = PageExchanges(self._crawl, offer, capture, until=until)

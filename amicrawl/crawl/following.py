@@ -220,6 +220,7 @@ class Following:
 
     def offers_of(self, links: list[Link], item: CaptureItem, offer: Offer) -> list[Offer]:
         """Return what *links*, those that a browser shows of the row *offer*, are offered as."""
+        self.unkept.page(offer.seed.url, is_made_by_scripts=False)
         return list(self._offers(links, Page.of(offer), item))
 
     def refusal_of_requisite(self, url: str, offer: Offer) -> str:

@@ -176,7 +176,8 @@ class Opening:
             # A callback that reads pages has no use for the news that there is none.
             revisits=Revisits(conditional=spec.resumes),
             admission=None if following is None else Admission(depth_cap=following.deepest_page),
-            soft404=None if following is None else following.detector,
+            # Pages that scripts make have one document in common.
+            soft404=None if following is None or self._renders else following.detector,
         )
         if frontier.disbelieved:
             logger.warning(

@@ -204,3 +204,20 @@ def test_a_browser_that_is_killed_is_replaced_and_its_page_opened_once_more(tmp_
     assert {"/", "/a", "/b", "/c"} <= texts
     assert asked.count("/a") == 1
     assert asked.count("/api/a") == 2
+
+
+def test_auto_opens_what_has_nothing_to_show_without_scripts(tmp_path: Path) -> None:
+    def site(head: bytes) -> bytes:
+        if path_of(head) == "/":
+            links = "".join(f"<p>A page with text of its own: <a href=/{n}>{n}</a>" for n in "abc")
+            return answer(f"<title>start</title>{links}<script src=/app.js></script>".encode())
+        return app(head)
+
+    with RawServer(site) as server:
+        done = crawl_pages(f"{server.url}/", tmp_path, {"AMICRAWL_BROWSER": "auto"})
+    assert done.returncode == 0, done.stderr
+    pages = {row["url"].removeprefix(server.url): row["page"] for row in rows(tmp_path)}
+    assert pages["/"] == ""
+    assert pages["/a"] == f"{server.url}/a"
+    assert pages["/api/a"] == f"{server.url}/a"
+    assert "/api/" not in pages
