@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.archive.lines import files_in, refuse_collection
+from amicrawl.archive.lines import ARCHIVE_ENDINGS, archive_files, files_in, refuse_collection
 from amicrawl.archive.location import Location, PathFacts, is_uri, reachable
 from amicrawl.disk import explained
 from amicrawl.errors import InputError, OutputError, UsageError
@@ -17,35 +17,8 @@ if TYPE_CHECKING:
 
 ArchiveFiles = Annotated[list[Path], typer.Argument(help="WARC or ARC files, or directories of them.")]
 
-ARCHIVE_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
-"""How the names of WARC and ARC files end."""
 CDXJ_ENDINGS = (".cdxj", ".cdxj.gz")
 """How the names of CDXJ files end."""
-
-
-def archive_files(named: Sequence[Path]) -> list[Path]:
-    """Return the files in *named*: of a directory those that bear the name of a WARC or ARC file.
-
-    Raises InputError where one is not there, or where there is none in all of them.
-    """
-    files: dict[Path, None] = {}
-    for path in named:
-        if path.is_dir():
-            within = sorted(
-                p for p in path.rglob("*") if p.name.endswith(ARCHIVE_ENDINGS) and p.is_file()
-            )
-            files |= dict.fromkeys(within)
-        elif path.exists():
-            files[path] = None
-        else:
-            raise InputError(f"{path} does not exist. Check the path.")
-    if not files:
-        *endings, last = ARCHIVE_ENDINGS
-        raise InputError(
-            f"{', '.join(map(str, named))}: no file that ends in {', '.join(endings)} or {last} is "
-            "there. Give files, or a directory that has some."
-        )
-    return list(files)
 
 
 def placed_files(named: Sequence[str]) -> dict[Path, tuple[Location, PathFacts]]:

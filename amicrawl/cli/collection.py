@@ -11,9 +11,9 @@ import typer
 
 from amicrawl.archive.index import ProductOptions, as_object, collect, installed_detectors, jobs_for
 from amicrawl.archive.index.collection.products import PRODUCTS
-from amicrawl.archive.lines import Compat, IndexOptions
+from amicrawl.archive.lines import Compat, IndexOptions, archive_files
 from amicrawl.archive.location import Location, is_uri
-from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
+from amicrawl.cli.archive_files import check_root, make_directory, placed_files
 from amicrawl.cli.collection_steps import STEPS, source_of, step_lines, take_steps, write
 from amicrawl.cli.derivatives import show_detectors
 from amicrawl.cli.file_work import CompatOption, DirRoot, Post, Screen, do_placed_files

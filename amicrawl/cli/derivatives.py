@@ -16,7 +16,8 @@ from amicrawl.archive.index import (
     jobs_for,
 )
 from amicrawl.archive.index.sidecar.detectors import KINDS
-from amicrawl.cli.archive_files import ArchiveFiles, archive_files, make_directory
+from amicrawl.archive.lines import archive_files
+from amicrawl.cli.archive_files import ArchiveFiles, make_directory
 from amicrawl.cli.file_work import Screen, do_files, print_error
 from amicrawl.cli.options import Processes, Quiet
 

@@ -291,11 +291,11 @@ def _row(rules: Rules, url: str) -> dict[str, Any] | None:
     if rules.directory is None or not (rules.directory / "frontier").is_dir():
         return None
     # As above.
-    from amicrawl.cli.frontier.lookup import find, row_facts, way_to  # noqa: PLC0415
-    from amicrawl.cli.frontier.rows import opened  # noqa: PLC0415
+    from amicrawl.cli.frontier.lookup import row_facts, way_to  # noqa: PLC0415
+    from amicrawl.frontier import find_url, open_rows  # noqa: PLC0415
 
-    with opened(rules.directory) as source:
-        match = find(source, url)
+    with open_rows(rules.directory) as source:
+        match = find_url(source, url)
         if match is None:
             return None
         row = row_facts(source, match.row)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -12,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.api import index_by, index_jobs
 from amicrawl.archive.index import (
     BLOCK_LINES,
     MARKS,
-    FileJob,
     ProductOptions,
-    named_apart,
     write_blocks,
     write_zipnum,
 )
@@ -25,21 +23,21 @@ from amicrawl.archive.lines import (
     Compat,
     IndexOptions,
     Layout,
+    archive_files,
     merged_files,
     without_repeats,
     write_lines,
 )
 from amicrawl.archive.location import Location, is_uri
-from amicrawl.cli.archive_files import archive_files, check_root, make_directory, placed_files
+from amicrawl.cli.archive_files import check_root, make_directory, placed_files
 from amicrawl.cli.file_work import (
     CompatOption,
     DirRoot,
     Post,
     Screen,
-    do_files,
     do_placed_files,
 )
-from amicrawl.cli.options import BlockLines, EngineOptions, Processes, Quiet, grouped
+from amicrawl.cli.options import BlockLines, EngineOptions, Processes, Quiet, grouped, resumable
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError, UsageError
 from amicrawl.reading import RECORD_TYPES
@@ -246,8 +244,12 @@ def _index_files(
         parts = whole.parts or Path(scratch) / "parts"
         directory = Path(out) if out is not None else parts if whole.is_wanted else Path()
         make_directory(directory / MARKS)
-        jobs = jobs_for(sources, directory, options=options, root=above)
-        collected = do_files(jobs, screen, processes=processes, again=again)
+        jobs = index_jobs(sources, directory, options=options, root=above)
+        with resumable(screen.end):
+            collected = index_by(
+                jobs, processes=processes, again=again, show=screen.show, came=screen.came
+            )
+        screen.end()
         if whole.is_wanted:
             whole.write([job.path for job in jobs if job.stem in collected.outcomes], directory)
             if out is None:
@@ -281,7 +283,7 @@ def _index_placed(
     places = placed_files(files)
     sources = [(path, path.name) for path in places]
     above = None if root is None else Location.of(root).as_path
-    jobs = jobs_for(sources, Path(), options=options, root=above)
+    jobs = index_jobs(sources, Path(), options=options, root=above)
     collected = do_placed_files(
         jobs, screen, places, out, processes=processes, master=master, again=again
     )
@@ -289,24 +291,6 @@ def _index_placed(
         paths = [replace(job, out=Path(out)).path for job in jobs if job.stem in collected.outcomes]
         whole.write(paths, Path(out))
     return collected
-
-
-def jobs_for(
-    sources: Sequence[tuple[Path, str]], out: Path, *, options: ProductOptions, root: Path | None
-) -> list[FileJob]:
-    """Return a job for each of *sources*; UsageError where an index could not tell two apart."""
-    named: dict[str, Path] = {}
-    for source, given in sources:
-        name = os.path.relpath(source, root) if root is not None and given == source.name else given
-        if name in named:
-            raise UsageError(_alike(named[name], source, name, root=root))
-        named[name] = source
-    given_paths = [source if given == source.name else Path(given) for source, given in sources]
-    stems = named_apart(given_paths)
-    return [
-        FileJob(source, stems[path], out, ("cdxj",), name, options, in_directories=False)
-        for (name, source), path in zip(named.items(), given_paths, strict=True)
-    ]
 
 
 def _sources(files: Sequence[Path], scratch: Path) -> Iterator[tuple[Path, str]]:
@@ -327,18 +311,6 @@ def _sources(files: Sequence[Path], scratch: Path) -> Iterator[tuple[Path, str]]
     if named:
         for path in archive_files(named):
             yield path, path.name
-
-
-def _alike(one: Path, other: Path, name: str, *, root: Path | None) -> str:
-    """Return the sentence for two files that the lines of an index would call the same *name*."""
-    if root is not None or one.absolute() == other.absolute():
-        return f"{one} and {other} would both be {name} in the index. Name each file once."
-    shared = Path(os.path.commonpath([one.absolute().parent, other.absolute().parent]))
-    above = os.path.relpath(shared) if shared.is_relative_to(Path.cwd()) else shared
-    return (
-        f"{one} and {other} would both be {name} in the index, so a look-up could not "
-        f"distinguish them. Give --dir-root {above}: it names them by their paths below that directory."
-    )
 
 
 def _write_out(lines: Iterable[bytes]) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from amicrawl.api import summary as counted_summary
 from amicrawl.archive.report import (
     CDX_SUMMARY,
     CORRECTED,
@@ -28,7 +29,6 @@ from amicrawl.archive.report import (
     overlap_lines,
     overlap_of,
     overlap_to_json,
-    read_counts,
     report_to_json,
     summary_to_json,
     text_lines,
@@ -232,7 +232,7 @@ def _counted(
             count = partial(count_on_spark, spark, rules=rules, kind=kind)
             return count(files), count(other) if other else None
     read = partial(
-        read_counts,
+        counted_summary,
         rules=rules,
         kind=kind,
         progress=lambda done, total, counts: bar.show(done, total, counted(counts.captures, "capture")),

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from amicrawl.archive.lines import files_in
+from amicrawl.api import table as make_table
 from amicrawl.archive.location import Location, is_uri
 from amicrawl.archive.table import (
     MONTH_PREFIX,
@@ -19,11 +19,9 @@ from amicrawl.archive.table import (
     TableOptions,
     TableReport,
     beside,
-    make_table,
 )
 from amicrawl.cli.archive_files import make_directory, placed_lines
 from amicrawl.cli.options import PartitionedOptions, Quiet, grouped
-from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.terminal import ProgressBar, counted, harmless
 
@@ -98,14 +96,13 @@ def table(
                 opened, places, where, options=options, partitions=spark.partitions
             )
     else:
-        files = files_in([Path(name) for name in inputs])
         make_directory(Path(out))
         with ProgressBar(quiet=quiet) as bar:
 
             def show_progress(done: int, total: int, made: TableReport) -> None:
                 bar.show(done, total, counted(made.lines, "line") if made.lines else "sorting")
 
-            report = make_table(files, Path(out), disk=Disk(), options=options, progress=show_progress)
+            report = make_table(inputs, out=out, options=options, progress=show_progress)
     show(report, out, quiet=quiet)
     if report.rejects or report.damaged:
         raise typer.Exit(ExitCode.DAMAGED)

@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.archive.index import Description, pages_in_table, write_wacz
-from amicrawl.archive.index.wacz.package import SUFFIXES
-from amicrawl.cli.archive_files import archive_files, check_output_file
+from amicrawl.api import wacz as pack
+from amicrawl.archive.index import WACZ_SUFFIXES
+from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.file_work import print_error
-from amicrawl.disk import Disk
-from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.errors import ExitCode, UsageError
 from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from amicrawl.reading import Broken
 
 
@@ -53,13 +50,16 @@ def wacz(
     Example: amicrawl wacz ami-out -o collection.wacz --title "My collection"
     """
     check_output_file(output, option="-o")
-    packed = write_wacz(
-        list(_files(warcs)),
-        output,
-        description=Description(_moment(date), title, description, main_page),
-        disk=Disk(),
+    packed = pack(
+        warcs,
+        out=output,
+        title=title,
+        description=description,
+        main_page=main_page,
+        pages=pages,
+        created=_moment(date),
         on_broken=_print_broken,
-        **({} if pages is None else {"is_page": pages_in_table(pages)}),
+        on_left_out=_print_left_out,
     )
     typer.echo(
         f"{output}: {counted(packed.warcs, 'WARC file')}, {counted(packed.lines, 'index line')}, "
@@ -69,17 +69,8 @@ def wacz(
         raise typer.Exit(ExitCode.DAMAGED)
 
 
-def _files(given: Sequence[Path]) -> Iterator[Path]:
-    """Yield the files that are named, and of directories the WARC files in them, sorted."""
-    found = 0
-    for path in archive_files(given):
-        if path in given or path.name.endswith(SUFFIXES):
-            found += 1
-            yield path
-        else:
-            print_error(f"Left out, as only {' and '.join(SUFFIXES)} can go into a package: {path}")
-    if not found:
-        raise InputError(f"There is no {' or '.join(SUFFIXES)} file in {', '.join(map(str, given))}.")
+def _print_left_out(path: Path) -> None:
+    print_error(f"Left out, as only {' and '.join(WACZ_SUFFIXES)} can go into a package: {path}")
 
 
 def _moment(date: str) -> datetime:

@@ -1,6 +1,12 @@
-"""The Scrapy side of a crawl: add-on, scheduler, dispatcher, handlers and pipelines."""
+"""The Scrapy side of a crawl: add-on, scheduler, dispatcher, handlers and pipelines.
 
-from typing import TYPE_CHECKING
+Called, as `amicrawl.crawl(...)`, the room is the function of the Python interface (docs/api.md).
+"""
+
+import sys
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from amicrawl.lazy_exports import lazy_exports
 
@@ -105,6 +111,16 @@ else:
         whole_number="arguments",
         write_policy="policy",
     )
+
+
+class _Room(ModuleType):
+    """The room as a module: a package has one name for a room and for the function `amicrawl.crawl`."""
+
+    def __call__(self, *arguments: Any, **settings: Any) -> Any:
+        return import_module("amicrawl.api").crawl(*arguments, **settings)
+
+
+sys.modules[__name__].__class__ = _Room
 
 __all__ = [
     "ABORTED",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.corrections import failed, kept_out, make_due
     from amicrawl.frontier.dump import dump_pieces, read_dump
     from amicrawl.frontier.durable import DurableFrontier
+    from amicrawl.frontier.format.strings import string_at
     from amicrawl.frontier.inventory import is_settled_since
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.opening import Opened, best_state, load
@@ -35,6 +36,17 @@ if TYPE_CHECKING:
         extended,
         hops_of,
         is_route,
+    )
+    from amicrawl.frontier.row_source import (
+        STATUSES,
+        LiveSource,
+        Match,
+        RowSource,
+        conventions,
+        find_url,
+        frontier_directory,
+        open_rows,
+        partition_in,
     )
     from amicrawl.frontier.row_strings import offer_of, offered
     from amicrawl.frontier.seen import KeyIndex
@@ -97,12 +109,23 @@ else:
         shard_of="shard",
         snapshot_name="store.directory",
         write="snapshot",
+        string_at="format.strings",
+        STATUSES="row_source",
+        LiveSource="row_source",
+        Match="row_source",
+        RowSource="row_source",
+        conventions="row_source",
+        find_url="row_source",
+        frontier_directory="row_source",
+        open_rows="row_source",
+        partition_in="row_source",
     )
 
 __all__ = [
     "IDENTITY",
     "INDEX_ROWS",
     "RESTING",
+    "STATUSES",
     "WAITING",
     "Admission",
     "Cause",
@@ -115,11 +138,14 @@ __all__ = [
     "Hop",
     "KeyIndex",
     "LivePartition",
+    "LiveSource",
+    "Match",
     "Offer",
     "Opened",
     "Outcome",
     "PartitionState",
     "Revisits",
+    "RowSource",
     "Settled",
     "Soft404Detector",
     "Source",
@@ -129,11 +155,14 @@ __all__ = [
     "belongs",
     "best_state",
     "classify",
+    "conventions",
     "decode_superblock",
     "dump_pieces",
     "extended",
     "failed",
+    "find_url",
     "fingerprint_of",
+    "frontier_directory",
     "hops_of",
     "is_route",
     "is_settled_since",
@@ -144,9 +173,12 @@ __all__ = [
     "make_due",
     "offer_of",
     "offered",
+    "open_rows",
+    "partition_in",
     "read_dump",
     "replay_logs",
     "shard_of",
     "snapshot_name",
+    "string_at",
     "write",
 ]

@@ -21,12 +21,13 @@ if TYPE_CHECKING:
     from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, row_of, validators_of
     from amicrawl.record.crawl_json import FILE_NAME, CrawlJson, known_files, read_crawl_json
     from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, expanded, number_in, warc_name
-    from amicrawl.record.journal import CapturesJournal, journals, read_rows
-    from amicrawl.record.reader import Members, header_fields, rebuilt, stored
+    from amicrawl.record.journal import CapturesJournal, journals, read_rows, row_in
+    from amicrawl.record.reader import Members, header_fields, rebuilt, request_before, stored
     from amicrawl.record.repair import Repaired, repair_locked
     from amicrawl.record.table import (
         CAPTURES,
         OutputSink,
+        capture_batches,
         join_tables,
         opened_index,
         warc_files_in_table,
@@ -103,6 +104,9 @@ else:
         read_rows="journal",
         rebuilt="reader",
         repair_locked="repair",
+        capture_batches="table",
+        request_before="reader",
+        row_in="journal",
         row_of="captures",
         small_object="bucket",
         stored="reader",
@@ -145,6 +149,7 @@ __all__ = [
     "Uploaded",
     "Uploads",
     "WarcStage",
+    "capture_batches",
     "check_bucket_url",
     "decoded",
     "expanded",
@@ -163,6 +168,8 @@ __all__ = [
     "read_rows",
     "rebuilt",
     "repair_locked",
+    "request_before",
+    "row_in",
     "row_of",
     "small_object",
     "stored",

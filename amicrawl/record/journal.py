@@ -154,6 +154,12 @@ def _without_surrogates(value: str | int | None) -> str | int | None:
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+def row_in(line: bytes) -> dict[str, Any] | None:
+    """Return the row in the journal *line* by column; None where it holds none."""
+    values, _ = _row_in(line)
+    return None if values is None else dict(zip(NAMES, values, strict=True))
+
+
 def _row_in(line: bytes) -> tuple[RowTuple | None, str]:
     """Return the row that *line* holds, or None and why it holds none."""
     try:

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import base64
 import binascii
-from dataclasses import dataclass
+import io
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import IO, TYPE_CHECKING
 from urllib.parse import urljoin
@@ -20,6 +21,7 @@ from urllib.parse import urljoin
 from isal import isal_zlib
 
 from amicrawl.capture import Capture, Truncation
+from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.message import final_head, is_chunked, status_of
 from amicrawl.record.captures import CaptureItem, Provenance
 from amicrawl.record.digests import digests_of
@@ -42,6 +44,8 @@ INFLATION_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  
 _READ_BLOCK = 1024**2
 _FEED = 4 * 1024  # inflates to 4 MiB at most
 _BLANK_LINE = b"\r\n\r\n"
+_GZIP_BEGIN = b"\x1f\x8b\x08"
+_REQUEST_LIMIT = 1024**2
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +210,8 @@ def stored(directory: Path, warc_file: str, offset: int) -> CaptureItem | None:
     path = directory / warc_file
     if not warc_file or path.name != warc_file:
         return None
+    unsealed = path.with_name(path.name + OPEN_SUFFIX)
+    path = unsealed if not path.exists() and unsealed.exists() else path
     try:
         with path.open("rb") as stream:
             member = next(iter(Members(stream, start=offset)), None)
@@ -214,6 +220,30 @@ def stored(directory: Path, warc_file: str, offset: int) -> CaptureItem | None:
         return rebuilt(path, member, warc_file=warc_file)
     except OSError:
         return None
+
+
+def request_before(path: Path, offset: int) -> bytes | None:
+    """Return the block of the request record that ends at *offset* of the file *path*, if one does.
+
+    That is where the request of a response lies. One of more than a megabyte is not looked for.
+    """
+    try:
+        with path.open("rb") as stream:
+            start = max(0, offset - _REQUEST_LIMIT)
+            stream.seek(start)
+            before = stream.read(offset - start)
+            at = len(before)
+            while (at := before.rfind(_GZIP_BEGIN, 0, at)) >= 0:
+                member = next(iter(Members(io.BytesIO(before), start=at)), None)
+                if member is None or member.offset + member.length != len(before):
+                    continue
+                if member.fields.get("warc-type") != "request":
+                    return None
+                found = replace(member, offset=start + at)
+                return b"".join(MemberBody(path, found, start=0).blocks())
+    except OSError:
+        pass
+    return None
 
 
 def rebuilt(path: Path, member: RecordMember, *, warc_file: str) -> CaptureItem:

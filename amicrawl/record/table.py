@@ -42,7 +42,7 @@ from amicrawl.record.journal import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator, Sequence
     from pathlib import Path
 
     from amicrawl.disk import Disk
@@ -146,6 +146,29 @@ def offsets_in_table(directory: Path, warc_files: Collection[str]) -> dict[str, 
                     same = np.flatnonzero(names.indices.to_numpy(zero_copy_only=False) == code)
                     offsets[name].update(rows["warc_offset"].take(pa.array(same)).to_pylist())
     return offsets
+
+
+def capture_batches(
+    directory: Path, *, columns: Sequence[str] | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of `captures.parquet` in *directory*, then those of its journals, in batches.
+
+    *columns* are all that is read of the table, of any version; missing ones are empty or zero. The
+    torn last line of a journal is left out. Raises DamagedFileError for a damaged table or line,
+    InputError where the crawl sealed its journals meanwhile.
+    """
+    path = directory / TABLE_NAME
+    try:
+        waiting = journals(directory)
+        if path.exists():
+            with opened_index(path) as table, blamed_on(path):
+                known = [name for name in CAPTURES.names if name in table.schema.names]
+                for batch in table.batches(columns or known, rows=_BATCH_ROWS):
+                    yield batch if columns else _conformed(batch)
+        for journal in waiting:
+            yield from _batches_of_journal(journal)
+    except FileNotFoundError as error:
+        raise InputError(f"{directory} changed while it was read. Read it again.") from error
 
 
 def warc_files_in_table(directory: Path) -> Iterator[str]:

@@ -22,7 +22,13 @@ from typer.testing import CliRunner
 from warcio.archiveiterator import ArchiveIterator
 
 from amicrawl.archive.index.lookup.source import open_sources
-from amicrawl.archive.index.wacz.package import SUFFIXES, Description, Packed, ZipPackage, write_wacz
+from amicrawl.archive.index.wacz.package import (
+    WACZ_SUFFIXES,
+    Description,
+    Packed,
+    ZipPackage,
+    write_wacz,
+)
 from amicrawl.archive.index.wacz.pages import LONGEST_TITLE, pages_in_table, title_of
 from amicrawl.capture import Truncation
 from amicrawl.cli.wacz import wacz
@@ -463,7 +469,9 @@ def test_the_command_says_what_is_wrong(
 def test_foreign_archives_are_packed_and_every_pointer_holds(tmp_path: Path) -> None:
     if not CORPUS.exists():
         pytest.skip(f"{CORPUS} is not here")
-    files = {path.name: path for path in sorted(CORPUS.rglob("*.warc*")) if path.name.endswith(SUFFIXES)}
+    files = {
+        path.name: path for path in sorted(CORPUS.rglob("*.warc*")) if path.name.endswith(WACZ_SUFFIXES)
+    }
     told: list[Broken] = []
     path = tmp_path / "a.wacz"
     packed = pack(list(files.values()), path, on_broken=told.append)

@@ -8,7 +8,18 @@ from importlib import import_module
 import pytest
 
 ROOMS = (
-    *("crawl", "crawlfile", "discovery", "fetch", "frontier", "politeness", "reading", "record", "seed"),
+    *(
+        "api",
+        "crawl",
+        "crawlfile",
+        "discovery",
+        "fetch",
+        "frontier",
+        "politeness",
+        "reading",
+        "record",
+        "seed",
+    ),
     *("archive.index", "archive.lines", "archive.report", "archive.table"),
     *("fleet.dashboard", "fleet.jobs", "fleet.sharing", "fleet.spark"),
 )

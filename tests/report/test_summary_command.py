@@ -95,9 +95,9 @@ def test_a_summary_loads_nothing_that_it_can_do_without(tmp_path: Path) -> None:
         table,
     )
     program = (
-        "import sys; from amicrawl.cli.summary import read_counts\n"
+        "import sys; from amicrawl.cli.summary import counted_summary\n"
         "for path in sys.argv[1:]:\n"
-        "    print(read_counts([path]).counts.captures,"
+        "    print(counted_summary([path]).counts.captures,"
         " *sorted({'duckdb', 'pandas', 'pyarrow.csv', 'pyarrow.dataset'} & {*sys.modules}))"
     )
     command = [sys.executable, "-c", program, str(lines), str(table)]

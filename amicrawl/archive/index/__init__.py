@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.index.merging.spark import merge_on_spark
     from amicrawl.archive.index.sidecar.detectors import installed_detectors
     from amicrawl.archive.index.sidecar.findings import OFF_BY_DEFAULT
-    from amicrawl.archive.index.wacz.package import Description, write_wacz
+    from amicrawl.archive.index.wacz.package import WACZ_SUFFIXES, Description, Packed, write_wacz
     from amicrawl.archive.index.wacz.pages import pages_in_table
     from amicrawl.archive.index.zipnum.cluster import BLOCK_LINES, SHARD_LINES
     from amicrawl.archive.index.zipnum.spark import write_zipnum_on_spark
@@ -82,6 +82,8 @@ else:
         pages_in_table="wacz.pages",
         request_of="lookup.request",
         write_blocks="zipnum.writer",
+        WACZ_SUFFIXES="wacz.package",
+        Packed="wacz.package",
         write_wacz="wacz.package",
         write_zipnum="zipnum.writer",
         write_zipnum_on_spark="zipnum.spark",
@@ -92,6 +94,7 @@ __all__ = [
     "MARKS",
     "OFF_BY_DEFAULT",
     "SHARD_LINES",
+    "WACZ_SUFFIXES",
     "CdxRequest",
     "CdxServer",
     "Collected",
@@ -101,6 +104,7 @@ __all__ = [
     "FileOutcome",
     "IndexSource",
     "Merged",
+    "Packed",
     "PlacedJob",
     "ProductOptions",
     "Publisher",

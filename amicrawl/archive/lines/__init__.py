@@ -9,7 +9,9 @@ if TYPE_CHECKING:
     from amicrawl.archive.lines.cdxj import CdxjLine, Layout, cdx_line
     from amicrawl.archive.lines.line_reader import (
         ARCHIVE_BEGINS,
+        ARCHIVE_ENDINGS,
         PARQUET_BEGINS,
+        archive_files,
         files_in,
         line_blocks,
         octet_blocks,
@@ -56,6 +58,8 @@ else:
         cdx_line="cdxj",
         cdxj_lines="record_lines",
         external_sort="sorting",
+        ARCHIVE_ENDINGS="line_reader",
+        archive_files="line_reader",
         files_in="line_reader",
         key_of="record_lines",
         line_blocks="line_reader",
@@ -73,6 +77,7 @@ else:
 
 __all__ = [
     "ARCHIVE_BEGINS",
+    "ARCHIVE_ENDINGS",
     "PARQUET_BEGINS",
     "Alike",
     "Block",
@@ -86,6 +91,7 @@ __all__ = [
     "LineSort",
     "Scalar",
     "SortedLines",
+    "archive_files",
     "cdx_line",
     "cdxj_lines",
     "external_sort",

@@ -90,6 +90,35 @@ def lines_of(path: Path) -> Iterator[bytes]:
         yield from block
 
 
+ARCHIVE_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
+"""How the names of WARC and ARC files end."""
+
+
+def archive_files(named: Sequence[Path]) -> list[Path]:
+    """Return the files in *named*: of a directory those that bear the name of a WARC or ARC file.
+
+    Raises InputError where one is not there, or where there is none in all of them.
+    """
+    files: dict[Path, None] = {}
+    for path in named:
+        if path.is_dir():
+            within = sorted(
+                p for p in path.rglob("*") if p.name.endswith(ARCHIVE_ENDINGS) and p.is_file()
+            )
+            files |= dict.fromkeys(within)
+        elif path.exists():
+            files[path] = None
+        else:
+            raise InputError(f"{path} does not exist. Check the path.")
+    if not files:
+        *endings, last = ARCHIVE_ENDINGS
+        raise InputError(
+            f"{', '.join(map(str, named))}: no file that ends in {', '.join(endings)} or {last} is "
+            "there. Give files, or a directory that has some."
+        )
+    return list(files)
+
+
 def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -> list[Path]:
     """Return the files that *places* stand for: of a directory, those that end in *suffixes*.
 

@@ -6,6 +6,7 @@ file, a table if it has Parquet files, else the CDX files in it, else its WARC a
 
 from __future__ import annotations
 
+import os
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,12 +36,13 @@ class InputFile(NamedTuple):
     """In bytes; 0 for standard input."""
 
 
-def files_of(name: str) -> list[InputFile]:
+def files_of(name: str | os.PathLike[str]) -> list[InputFile]:
     """Return the files that make up the input *name*, a path or a URI, in their order.
 
     Raises InputError where there are none, or a part of a cluster is missing; UsageError for a directory
     that has every line twice.
     """
+    name = os.fspath(name)
     if name == STDIN:
         return [InputFile(Location(name), 0)]
     location = Location.of(name) if is_uri(name) else Location(name)

@@ -30,6 +30,7 @@ from amicrawl.archive.report.rows import layout_named
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
@@ -63,7 +64,7 @@ class ReadingProgress:
 
 
 def read_counts(
-    names: Sequence[str],
+    names: Sequence[str | os.PathLike[str]],
     *,
     rules: str = CORRECTED,
     kind: str | None = None,

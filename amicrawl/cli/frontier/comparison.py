@@ -17,12 +17,12 @@ from amicrawl.cli.frontier.rows import (
     host_key_in,
     hour_text,
     key_text,
-    partition_in,
     text_of,
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
+from amicrawl.frontier import partition_in
 from amicrawl.frontier.format.difference import head_differences, row_differences
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.header import TRAILER_SIZE, unpack_trailer

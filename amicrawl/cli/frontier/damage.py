@@ -11,19 +11,21 @@ from urllib.parse import urlsplit
 
 import typer
 
-from amicrawl.cli.frontier.rows import STATUSES, AnyPath, frontier_directory, hour_now
+from amicrawl.cli.frontier.rows import AnyPath, hour_now
 from amicrawl.cli.options import AsJson, CrawlDirectory, json_text, print_lines
 from amicrawl.config import Identity
 from amicrawl.crawl import read_policy, write_policy
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, UsageError
 from amicrawl.frontier import (
+    STATUSES,
     WAITING,
     Generations,
     LivePartition,
     Status,
     decode_superblock,
     failed,
+    frontier_directory,
     list_directory,
     load,
     make_due,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from amicrawl.cli.frontier.rows import AnyPath, frontier_directory, hour_now, partition_in
+from amicrawl.cli.frontier.rows import AnyPath, hour_now
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError, UsageError
-from amicrawl.frontier import Copies, dump_pieces, load, read_dump
+from amicrawl.frontier import Copies, dump_pieces, frontier_directory, load, partition_in, read_dump
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.operations import compact as compacted
 from amicrawl.frontier.format.operations import merge

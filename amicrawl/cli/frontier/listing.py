@@ -9,27 +9,31 @@ import typer
 
 from amicrawl.cli.frontier.rows import (
     CAUSES,
-    STATUSES,
     AnyPath,
     AtHour,
     HostKey,
     Limit,
-    LiveSource,
     as_text_field,
     due_in_crawl,
-    frontier_directory,
     host_key_in,
     hour_now,
     hour_option,
     hour_text,
     key_text,
-    opened,
     status_name,
     text_of,
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.errors import UsageError
-from amicrawl.frontier import WAITING, Status, list_directory
+from amicrawl.frontier import (
+    STATUSES,
+    WAITING,
+    LiveSource,
+    Status,
+    frontier_directory,
+    list_directory,
+    open_rows,
+)
 from amicrawl.frontier.format.footer import RegionId
 from amicrawl.frontier.format.reader import FrontierFile
 from amicrawl.frontier.format.strings import string_at
@@ -41,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.cli.frontier.rows import RowSource
+    from amicrawl.frontier import RowSource
 
 
 def inspect(path: AnyPath, *, as_json: AsJson = False) -> None:
@@ -97,7 +101,7 @@ def stats(path: AnyPath, *, at: AtHour = 0, as_json: AsJson = False) -> None:
 
     Example: amicrawl frontier stats ami-out
     """
-    with opened(path) as source:
+    with open_rows(path) as source:
         facts = (
             _live_facts(source, at or hour_now())
             if isinstance(source, LiveSource)
@@ -219,7 +223,7 @@ def schedule(
     Example: amicrawl frontier schedule ami-out --before 2027-01-31
     """
     hour = before or hour_now()
-    with opened(path) as source:
+    with open_rows(path) as source:
         if isinstance(source, LiveSource):
             due = _of_host(source, due_in_crawl(source, hour), host)
             head = f"(live) due at or before hour {hour}: {min(len(due), limit or len(due))} shown"
@@ -273,7 +277,7 @@ def ls(
 
     Example: amicrawl frontier ls ami-out --status gone
     """
-    with opened(path) as source:
+    with open_rows(path) as source:
         states = source.url_column("status")
         rows = np.arange(len(states)) if status is None else np.flatnonzero(states == _number_of(status))
         rows = _of_host(source, rows, host)

@@ -21,28 +21,35 @@ from amicrawl.cli.frontier.rows import (
     float_value,
     hour_text,
     key_text,
-    opened,
     second_text,
     source_name,
     status_name,
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
-from amicrawl.config import Identity
 from amicrawl.crawl import provenance_of
 from amicrawl.errors import InputError
-from amicrawl.frontier import IDENTITY, RESTING, WAITING, Offer, Source, Status, offered
+from amicrawl.frontier import (
+    RESTING,
+    WAITING,
+    Offer,
+    Source,
+    Status,
+    conventions,
+    find_url,
+    offered,
+    open_rows,
+)
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec
 from amicrawl.frontier.format.strings import ANNEX_MARK, annex_at, string_at, unpack_robots
 from amicrawl.terminal import harmless, human_span
-from amicrawl.urls import Canonical, UrlKey, canonical_form, url_key
-from amicrawl.urls import seed_key as seeded_key
+from amicrawl.urls import Canonical, UrlKey, canonical_form
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.cli.frontier.rows import RowSource
+    from amicrawl.frontier import RowSource
 
 
 _HOURS = ("first_seen", "last_crawled", "last_changed", "next_due", "last_modified")
@@ -51,43 +58,6 @@ _HOST_SECONDS = ("host_next_eligible", "ip_next_eligible")
 _KEYS = ("host_key", "path_key", "content_fp", "simhash")
 _STRINGS = {"url_ref": "url", "etag_ref": "etag", "redirect_ref": "redirect"}
 _HOST_STRINGS = {"host_ref": "host", "registrable_ref": "registrable"}
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """Where a URL was found."""
-
-    row: int
-    key: UrlKey
-    convention: str
-    """By which reading of the URL: the words that finish "matched by its ..."."""
-
-
-def conventions(source: RowSource, url: str) -> list[tuple[str, UrlKey]]:
-    """Return the keys under which *url* may be found, likeliest first, and what each is made of."""
-    said = dict(source.meta).get(IDENTITY, b"")
-    exact, canonical = (
-        ("URL as written", url_key(url, Identity.EXACT)),
-        ("canonical form", url_key(url, Identity.CANONICAL)),
-    )
-    first = [exact, canonical] if said == b"exact" else [canonical, exact]
-    return [*first, ("host and remainder, cut but not normalised", seeded_key(url))]
-
-
-def find(source: RowSource, url: str) -> Match | None:
-    """Return the row of *url* by the first convention that leads to one."""
-    hosts = source.url_column("host_key")
-    paths: np.ndarray | None = None
-    for convention, key in conventions(source, url):
-        first = int(np.searchsorted(hosts, np.uint64(key.host)))
-        end = int(np.searchsorted(hosts, np.uint64(key.host), "right"))
-        if first == end:
-            continue
-        paths = source.url_column("path_key") if paths is None else paths
-        row = first + int(np.searchsorted(paths[first:end], np.uint64(key.path)))
-        if row < end and int(paths[row]) == key.path:
-            return Match(row, key, convention)
-    return None
 
 
 def row_facts(source: RowSource, row: int) -> dict[str, Any]:
@@ -141,7 +111,7 @@ def way_to(source: RowSource, row: dict[str, Any]) -> list[str]:
     via = str(row["via"])
     while via and via not in way and len(way) < _LONGEST_WAY:
         way.append(via)
-        match = find(source, via)
+        match = find_url(source, via)
         via = "" if match is None else str(row_facts(source, match.row)["via"])
     return way
 
@@ -212,8 +182,8 @@ def show(path: AnyPath, url: _Url, *, as_json: AsJson = False) -> None:
 
     Example: amicrawl frontier show ami-out https://example.com/
     """
-    with opened(path) as source:
-        match = find(source, url)
+    with open_rows(path) as source:
+        match = find_url(source, url)
         if match is None:
             raise _not_found(path, source, url)
         facts = row_facts(source, match.row)
@@ -267,8 +237,8 @@ def explain(path: AnyPath, url: _Url, *, at: AtHour = 0, as_json: AsJson = False
     Example: amicrawl frontier explain ami-out https://example.com/
     """
     now = at * HOUR or int(time.time())
-    with opened(path) as source:
-        match = find(source, url)
+    with open_rows(path) as source:
+        match = find_url(source, url)
         form = canonical_form(url)
         asked = Asked(
             url,

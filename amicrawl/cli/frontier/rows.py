@@ -1,78 +1,24 @@
 """What the frontier commands share: PATH as a source of rows; states, times and keys as text.
 
-PATH is a frontier file, or a directory that is loaded: that of a crawl (`ami-out`, with `frontier` in
-it) or that of a frontier (a superblock, snapshots, journals). Both sources have the same methods.
+PATH is a frontier file, or a directory that is loaded (`frontier/row_source.py`).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Protocol
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 import typer
 
-from amicrawl.errors import InputError, UsageError
-from amicrawl.frontier import RESTING, WAITING, Cause, list_directory, load
-from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.verification import read_partition
+from amicrawl.errors import UsageError
+from amicrawl.frontier import RESTING, STATUSES, WAITING, Cause
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
-    from amicrawl.frontier.format.partition import Columns, Partition
-
-
-class RowSource(Protocol):
-    """Rows and strings that can be looked at, from a file or a directory."""
-
-    @property
-    def meta(self) -> Sequence[tuple[bytes, bytes]]:
-        """Pairs of free text."""
-
-    def url_column(self, name: str) -> np.ndarray:
-        """Return a whole column of the URL table."""
-
-    def host_column(self, name: str) -> np.ndarray:
-        """Return a whole column of the host table."""
-
-    def rows(self, indexes: np.ndarray, names: Sequence[str]) -> Columns:
-        """Return some columns of some URL rows."""
-
-    def arena(self) -> bytes | memoryview:
-        """Return the strings."""
-
-
-class LiveSource:
-    """A directory, as it stands on disk."""
-
-    def __init__(self, partition: Partition) -> None:
-        self.partition = partition
-
-    @property
-    def meta(self) -> Sequence[tuple[bytes, bytes]]:
-        """Pairs of free text."""
-        return self.partition.meta
-
-    def url_column(self, name: str) -> np.ndarray:
-        """Return a whole column of the URL table."""
-        return self.partition.urls[name]
-
-    def host_column(self, name: str) -> np.ndarray:
-        """Return a whole column of the host table."""
-        return self.partition.hosts[name]
-
-    def rows(self, indexes: np.ndarray, names: Sequence[str]) -> Columns:
-        """Return some columns of some URL rows."""
-        return {name: self.partition.urls[name][indexes] for name in names}
-
-    def arena(self) -> bytes | memoryview:
-        """Return the strings."""
-        return self.partition.arena
+    from amicrawl.frontier import RowSource
 
 
 def due_in_crawl(source: RowSource, hour: int) -> np.ndarray:
@@ -83,36 +29,6 @@ def due_in_crawl(source: RowSource, hour: int) -> np.ndarray:
     rests = np.isin(status, [*RESTING]) & (due != 0)
     rows = np.flatnonzero((waits | rests) & (due <= hour))
     return rows[np.argsort(due[rows], kind="stable")]
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[RowSource]:
-    """Open *path*, a file or a directory; raises InputError where it is neither, or DamagedFileError."""
-    if path.is_dir():
-        yield LiveSource(load(frontier_directory(path)))
-    else:
-        with FrontierFile.open(path) as file:
-            yield file
-
-
-def partition_in(path: Path) -> Partition:
-    """Read all of *path*, a file or a directory."""
-    if path.is_dir():
-        return load(frontier_directory(path))
-    return read_partition(path)
-
-
-def frontier_directory(directory: Path) -> Path:
-    """Return where in *directory* the frontier lies: in its `frontier`, or there itself."""
-    for place in (directory / "frontier", directory):
-        if place.is_dir():
-            listing = list_directory(place)
-            if listing.superblock or listing.snapshots or listing.logs:
-                return place
-    raise InputError(
-        f"{directory} has no frontier: neither superblock nor snapshots nor logs. Give a frontier file, "
-        "the frontier's directory, or the output directory of a crawl."
-    )
 
 
 AnyPath = Annotated[
@@ -162,20 +78,6 @@ def hour_now() -> int:
 
 
 HOUR = 3600
-
-STATUSES = (
-    "discovered",
-    "scheduled",
-    "ready",
-    "in_flight",
-    "crawled",
-    "due_recrawl",
-    "gone",
-    "excluded_robots",
-    "trapped",
-    "withheld",
-)
-"""The names of the states, as other software prints them."""
 
 CAUSES = {
     Cause.ADDRESS: ("address", "its address is private or special; AMICRAWL_ALLOW_PRIVATE permits it"),

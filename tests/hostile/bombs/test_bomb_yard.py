@@ -12,8 +12,8 @@ from hostile.bombs.readers import OUR_OWN, READERS, reading_modules
 from hostile.bombs.web_bombs import WEB
 from hostile.bombs.yard import COVERED_COMMANDS, NOT_OF_FILES, YARD, directories
 
+from amicrawl.archive.lines import ARCHIVE_ENDINGS
 from amicrawl.archive.report.reading import KINDS
-from amicrawl.cli.archive_files import ARCHIVE_ENDINGS
 from amicrawl.cli.commands import COMMANDS
 from amicrawl.errors import ExitCode
 from amicrawl.seed.formats import SeedFormat

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from amicrawl.reading import Broken, Record
 
 VERSION = "1.1.1"
-SUFFIXES = (".warc", ".warc.gz")
+WACZ_SUFFIXES = (".warc", ".warc.gz")
 """Names of the files that a package may hold."""
 BLOCK_LINES = 1_024
 """Index lines of a block."""
@@ -154,7 +154,7 @@ def _names_in_package(warcs: Sequence[Path], path: Path) -> list[str]:
     if not warcs:
         raise UsageError("There is no WARC file to pack.")
     for warc in warcs:
-        if not warc.name.endswith(SUFFIXES):
+        if not warc.name.endswith(WACZ_SUFFIXES):
             raise UsageError(f"{warc} cannot go into a package: only .warc and .warc.gz can.")
         try:
             str(warc.absolute()).encode()

@@ -1,0 +1,208 @@
+"""What Python programs call: archives read, crawls run, products made, by the names at the top."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import dataclasses
+import inspect
+import json
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+import pytest
+from demo_site.server import DemoSite
+from loopback import PROJECT, QUICK
+
+import amicrawl
+from amicrawl.errors import InputError, UsageError
+from amicrawl.record import CAPTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SETTINGS: dict[str, Any] = {
+    name.removeprefix("AMICRAWL_").lower(): value for name, value in QUICK.items()
+}
+
+
+@pytest.fixture(scope="module")
+def site() -> Iterator[DemoSite]:
+    with DemoSite() as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def crawled(site: DemoSite, tmp_path_factory: pytest.TempPathFactory) -> tuple[Any, list[Any]]:
+    seen: list[Any] = []
+    done = amicrawl.crawl(
+        site.url, out=tmp_path_factory.mktemp("api") / "out", on_capture=seen.append, **SETTINGS
+    )
+    return done, seen
+
+
+def test_ten_names_at_most_stand_at_the_top() -> None:
+    assert dir(amicrawl) == sorted(amicrawl.__all__)
+    assert len(amicrawl.__all__) <= 10
+    assert all(inspect.getdoc(getattr(amicrawl, name)) for name in amicrawl.__all__)
+
+
+def test_a_capture_has_each_column_of_the_index() -> None:
+    fields = [each.name for each in dataclasses.fields(amicrawl.Capture)]
+    assert fields == [*CAPTURES.names, "_archive"]
+
+
+@pytest.mark.slow
+def test_a_script_crawls_and_gets_each_capture_once(crawled: tuple[Any, list[Any]]) -> None:
+    done, seen = crawled
+    assert done.exit_code == 0
+    stored = list(done.archive)
+    assert len(stored) == len(done.archive) > 10
+    assert sorted(c.url for c in seen) == sorted(c.url for c in stored)
+
+
+@pytest.mark.slow
+def test_a_response_has_its_text_its_bytes_and_its_request(
+    crawled: tuple[Any, list[Any]], site: DemoSite
+) -> None:
+    (page,) = amicrawl.open(str(crawled[0].out)).by_url(site.url.rstrip("/"))
+    response = page.response
+    assert response is not None
+    assert (response.status, response.headers["CONTENT-type"].partition(";")[0]) == (200, "text/html")
+    assert "<html" in response.text.lower()
+    assert response.raw.startswith(b"HTTP/1.1 200 ")
+    assert len(b"".join(response.blocks())) == page.body_length
+    assert response.request is not None
+    assert (response.request.method, response.request.target) == ("GET", "/")
+    assert response.request.headers["host"] in site.url
+
+
+@pytest.mark.slow
+def test_captures_are_found_by_a_condition_and_become_frames(crawled: tuple[Any, list[Any]]) -> None:
+    archive = crawled[0].archive
+    missing = list(archive.query(pc.field("body_length") >= 0, status=404))
+    assert missing
+    assert {capture.status for capture in missing} == {404}
+    assert len(archive.to_pandas(status=404)) == len(archive.to_polars(status=404)) == len(missing)
+    assert archive.to_arrow().num_rows == len(archive)
+    with pytest.raises(UsageError, match="no column colour"):
+        archive.to_arrow(colour="red")
+    with pytest.raises(UsageError, match="does not fit"):
+        list(archive.query(pc.field("colour") == 1))
+
+
+@pytest.mark.slow
+def test_the_frontier_knows_the_urls_and_their_states(
+    crawled: tuple[Any, list[Any]], site: DemoSite
+) -> None:
+    frontier = amicrawl.open_frontier(crawled[0].out)
+    row = frontier.get(site.url)
+    assert row is not None
+    assert (row.url, row.status, row.http_status) == (site.url, "crawled", 200)
+    assert sum(frontier.counts().values()) == len(frontier) == len(list(frontier))
+    assert frontier.get("http://example.org/not-here") is None
+
+
+@pytest.mark.slow
+def test_the_products_are_made_of_paths_of_either_kind(
+    crawled: tuple[Any, list[Any]], tmp_path: Path
+) -> None:
+    out = crawled[0].out
+    made = amicrawl.index(str(out), out=tmp_path / "cdxj")
+    assert made.is_sound
+    report = amicrawl.table([tmp_path / "cdxj"], out=str(tmp_path / "table"))
+    packed = amicrawl.wacz(out, out=tmp_path / "all.wacz", title="All")
+    assert report.rows == packed.lines > 10
+    assert amicrawl.summary(tmp_path / "cdxj").counts.captures == report.rows
+    assert amicrawl.summary([str(tmp_path / "table")]).counts.captures == report.rows
+
+
+@pytest.mark.slow
+def test_a_running_loop_awaits_any_number_of_crawls_with_events(site: DemoSite, tmp_path: Path) -> None:
+    async def crawl_two() -> tuple[list[str], Any]:
+        first = amicrawl.crawl(site.url, out=tmp_path / "one", **SETTINGS)
+        second = amicrawl.crawl([f"{site.url}style.css"], out=tmp_path / "two", follow=False, **SETTINGS)
+        urls = [capture.url async for capture in first]
+        return urls, await second
+
+    urls, second = asyncio.run(crawl_two())
+    assert sorted(urls) == sorted(capture.url for capture in amicrawl.open(tmp_path / "one"))
+    assert [capture.url for capture in second.archive] == [f"{site.url}style.css"]
+
+
+@pytest.mark.slow
+def test_a_crawl_that_is_cancelled_is_sealed_and_can_be_resumed(site: DemoSite, tmp_path: Path) -> None:
+    began = threading.Event()
+
+    async def cancel() -> Any:
+        started = amicrawl.crawl(
+            site.url, out=tmp_path / "out", on_capture=lambda _: began.set(), **{**SETTINGS, "delay": 30}
+        )
+        waiting = asyncio.ensure_future(started)
+        assert await asyncio.to_thread(began.wait, 60)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        return await started
+
+    assert asyncio.run(cancel()).exit_code == 6
+    assert not list((tmp_path / "out").glob("*.open"))
+
+
+@pytest.mark.slow
+def test_what_a_crawl_refuses_is_raised_with_its_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="AMICRAWL_DELAY"):
+        amicrawl.crawl("http://127.0.0.1:9/", out=tmp_path / "out", delay="soon")
+
+
+@pytest.mark.slow
+def test_an_error_of_the_receiver_ends_the_crawl(site: DemoSite, tmp_path: Path) -> None:
+    def fail(_: object) -> None:
+        raise LookupError("mine")
+
+    with pytest.raises(LookupError, match="mine"):
+        amicrawl.crawl(site.url, out=tmp_path / "out", on_capture=fail, **{**SETTINGS, "delay": 1})
+
+
+def test_mistakes_are_of_one_family_of_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="not there"):
+        amicrawl.open(tmp_path / "nothing")
+    with pytest.raises(InputError, match=r"has no captures\.parquet"):
+        amicrawl.open(tmp_path)
+    with pytest.raises(InputError):
+        amicrawl.open_frontier(tmp_path)
+    with pytest.raises(UsageError, match="no setting 'colour'"):
+        amicrawl.crawl("http://example.org/", out=tmp_path / "out", colour="red")
+    with pytest.raises(UsageError, match="no seeds"):
+        amicrawl.crawl([], out=tmp_path / "out")
+    with pytest.raises(UsageError, match="hyphen"):
+        amicrawl.crawl("-h", out=tmp_path / "out")
+    for make in (amicrawl.index, amicrawl.wacz, amicrawl.table):
+        with pytest.raises(amicrawl.AmicrawlError):
+            make(tmp_path / "nothing", out=tmp_path / "made")
+    with pytest.raises(amicrawl.AmicrawlError):
+        amicrawl.summary(tmp_path / "nothing")
+
+
+@pytest.mark.slow
+def test_the_cells_of_the_notebook_run_in_a_running_loop(
+    site: DemoSite, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SITE", site.url)
+    monkeypatch.setenv("OUT", str(tmp_path / "out"))
+    notebook = json.loads((PROJECT / "examples" / "notebook" / "crawl_and_look.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    names: dict[str, Any] = {}
+
+    async def run_cells() -> None:
+        for cell in cells:
+            code = compile(cell, "<cell>", "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+            result = eval(code, names)  # as a notebook does
+            if inspect.iscoroutine(result):
+                await result
+
+    asyncio.run(run_cells())
+    assert names["by_type"]["count"].sum() == len(names["archive"])
+    assert names["figures"].captures > 5
