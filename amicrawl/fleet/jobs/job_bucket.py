@@ -32,6 +32,7 @@ from amicrawl.record import (
     TABLE_NAME,
     NotAManifestError,
     SealedFile,
+    Uploaded,
     Uploads,
     decoded,
     number_in,
@@ -43,7 +44,7 @@ from amicrawl.record import (
     warc_name,
 )
 from amicrawl.record.files import DEFAULT_PREFIX
-from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT, Uploaded
+from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
