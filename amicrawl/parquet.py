@@ -29,7 +29,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from amicrawl.errors import InputError
-from amicrawl.parquet_footer import BYTE_ARRAY, Footer, FooterError, read_footer
+from amicrawl.parquet_footer import BYTE_ARRAY, FooterError, ParquetFooter, read_footer
 from amicrawl.thrift import NotThriftError, compact_struct
 
 if TYPE_CHECKING:
@@ -220,7 +220,7 @@ class ParquetTable:
     ) -> None:
         self.close()
 
-    def _read_footer(self) -> Footer:
+    def _read_footer(self) -> ParquetFooter:
         self._file.seek(max(self._size - 8, 0))
         ending = self._file.read(8)
         length = int.from_bytes(ending[:4], "little")

@@ -37,7 +37,7 @@ class FooterError(ValueError):
         """Whether it is not what a footer is; else it is sound and too large."""
 
 
-class Leaf(NamedTuple):
+class StoredColumn(NamedTuple):
     """A column as it is stored: one without columns of its own."""
 
     path: str
@@ -52,7 +52,7 @@ class Leaf(NamedTuple):
     """Whether it is inside another column."""
 
 
-class Chunk(NamedTuple):
+class ColumnChunk(NamedTuple):
     """Where the values of a column in a row group are."""
 
     values: int
@@ -64,23 +64,23 @@ class Chunk(NamedTuple):
     """Offset of the dictionary; 0 without one."""
 
 
-class Group(NamedTuple):
+class RowGroup(NamedTuple):
     """A row group."""
 
     rows: int
-    chunks: list[Chunk]
+    chunks: list[ColumnChunk]
     """One for each leaf, in their order."""
 
 
-class Footer(NamedTuple):
+class ParquetFooter(NamedTuple):
     """What a footer says, as far as it is needed."""
 
     rows: int
-    leaves: list[Leaf]
-    groups: list[Group]
+    leaves: list[StoredColumn]
+    groups: list[RowGroup]
 
 
-def read_footer(octets: bytes) -> Footer:
+def read_footer(octets: bytes) -> ParquetFooter:
     """Return what the footer *octets* says. Raises FooterError."""
     reader = CompactReader(octets)
     try:
@@ -89,10 +89,10 @@ def read_footer(octets: bytes) -> Footer:
         raise FooterError(f"its footer is damaged ({error})") from error
 
 
-def _footer(reader: CompactReader) -> Footer:
+def _footer(reader: CompactReader) -> ParquetFooter:
     rows = -1
-    leaves: list[Leaf] | None = None
-    groups: list[Group] | None = None
+    leaves: list[StoredColumn] | None = None
+    groups: list[RowGroup] | None = None
     for number, kind in reader.fields():
         if number == 2 and kind == LIST:
             leaves = _leaves(_elements(reader))
@@ -108,7 +108,7 @@ def _footer(reader: CompactReader) -> Footer:
         raise FooterError("its footer lacks columns, rows or row groups")
     if sum(group.rows for group in groups) != rows:
         raise FooterError(f"its row groups do not have {rows:,} rows together")
-    return Footer(rows, leaves, groups)
+    return ParquetFooter(rows, leaves, groups)
 
 
 class _Element(NamedTuple):
@@ -146,11 +146,11 @@ def _element(reader: CompactReader) -> _Element:
     return _Element(name, children, kind, width, repetition == _REPEATED)
 
 
-def _leaves(elements: list[_Element]) -> list[Leaf]:
+def _leaves(elements: list[_Element]) -> list[StoredColumn]:
     """Return the columns that have none of their own; the first element is the root of all."""
     if not elements:
         raise FooterError("its footer has no columns")
-    leaves: list[Leaf] = []
+    leaves: list[StoredColumn] = []
     # Of each column that is open: its path, whether it is repeated, and how many of its own are due.
     open_: list[tuple[str, bool, int]] = [("", False, elements[0].children)]
     for element in elements[1:]:
@@ -167,7 +167,7 @@ def _leaves(elements: list[_Element]) -> list[Leaf]:
                 raise FooterError("its columns are nested too deep", is_damage=False)
             open_.append((path, is_repeated, element.children))
         else:
-            leaves.append(Leaf(path, element.kind, element.width, is_repeated, len(open_) > 1))
+            leaves.append(StoredColumn(path, element.kind, element.width, is_repeated, len(open_) > 1))
             if len(leaves) > MOST_COLUMNS:
                 raise FooterError(f"it has more than {MOST_COLUMNS:,} columns", is_damage=False)
     if any(due for _, _, due in open_):
@@ -175,7 +175,7 @@ def _leaves(elements: list[_Element]) -> list[Leaf]:
     return leaves
 
 
-def _groups(reader: CompactReader, columns: int) -> list[Group]:
+def _groups(reader: CompactReader, columns: int) -> list[RowGroup]:
     count = _structs(reader, MOST_GROUPS, "row groups")
     if count * columns > MOST_CHUNKS:
         raise FooterError(
@@ -185,8 +185,8 @@ def _groups(reader: CompactReader, columns: int) -> list[Group]:
     return [_group(reader, columns) for _ in range(count)]
 
 
-def _group(reader: CompactReader, columns: int) -> Group:
-    rows, chunks = -1, list[Chunk]()
+def _group(reader: CompactReader, columns: int) -> RowGroup:
+    rows, chunks = -1, list[ColumnChunk]()
     for number, kind in reader.fields():
         if number == 1 and kind == LIST:
             if _structs(reader, columns, "chunks") != columns:
@@ -198,11 +198,11 @@ def _group(reader: CompactReader, columns: int) -> Group:
             reader.skip(kind)
     if rows < 0 or len(chunks) != columns:
         raise FooterError("a row group has no rows or no columns")
-    return Group(rows, chunks)
+    return RowGroup(rows, chunks)
 
 
-def _chunk(reader: CompactReader) -> Chunk:
-    found: Chunk | None = None
+def _chunk(reader: CompactReader) -> ColumnChunk:
+    found: ColumnChunk | None = None
     for number, kind in reader.fields():
         if number == 1 and kind == BINARY:
             if reader.binary(_LONGEST_NAME):
@@ -219,7 +219,7 @@ def _chunk(reader: CompactReader) -> Chunk:
 _CHUNK_FIELDS = {5: "values", 7: "size", 9: "data", 11: "dictionary"}
 
 
-def _chunk_data(reader: CompactReader) -> Chunk:
+def _chunk_data(reader: CompactReader) -> ColumnChunk:
     found = {"values": -1, "size": -1, "data": -1, "dictionary": 0}
     for number, kind in reader.fields():
         name = _CHUNK_FIELDS.get(number)
@@ -229,7 +229,7 @@ def _chunk_data(reader: CompactReader) -> Chunk:
             reader.skip(kind)
     if min(found["values"], found["size"], found["data"]) < 0:
         raise FooterError("a column chunk has no size or no place")
-    return Chunk(**found)
+    return ColumnChunk(**found)
 
 
 def _structs(reader: CompactReader, most: int, what: str) -> int:

@@ -4,9 +4,9 @@ The in-flight limit grows by one with every completed response and shrinks when 
 are known to answer are lost: additive increase, multiplicative decrease, as in congestion control (RFC
 5681), with an average of losses in place of a single one. Slow answers never shrink it: a slow server is
 not a full uplink. Where it holds rows back and hardly a response completes, hosts that say nothing hold
-it: it grows by a quarter then, four times a second, so that they hold nobody up. While the event loop is
-late it does not grow, and shrinks towards where it began: what is asked for beyond that waits here, and
-not at a server.
+it: it grows by a quarter then, four times a second, so that they do not hold up others. While the event
+loop is late it does not grow, and shrinks towards where it began: what is asked for beyond that waits
+here, and not at a server.
 
 The time for the first byte follows the latencies seen so far, counted in a histogram of nine ranges.
 After every 64 of them it becomes twice their 95th percentile, read as the upper edge of its range,

@@ -15,6 +15,8 @@ SHARED = frozenset({
     *("DeadLetter", "Pipeline", "Queue", "Submitted"),
     # A record is read, or written: as the WARC standard calls both.
     "Record",
+    # What Python users hold, beside what the crawl is made of.
+    *("Archive", "Capture", "Crawl", "Headers"),
     # The class of one server, made from the general one.
     "LimitedConnection",
 })  # fmt: skip
