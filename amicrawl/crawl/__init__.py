@@ -13,6 +13,7 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.crawl.arguments import (
         JOB_ARGUMENT,
+        CrawlArguments,
         RecrawlArguments,
         SeedArguments,
         SiteArguments,
@@ -59,6 +60,7 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_exports(
         __name__,
+        CrawlArguments="arguments",
         JOB_ARGUMENT="arguments",
         ABORTED="state",
         CrawlExtension="extensions",
@@ -131,6 +133,7 @@ __all__ = [
     "REQUISITE",
     "SITEMAP",
     "BusyHosts",
+    "CrawlArguments",
     "CrawlExtension",
     "Links",
     "Outbox",

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
+    from amicrawl.crawl import CrawlArguments
+
 
 class FrontierSpider(Spider):
     """A spider whose URLs are handed out by the frontier; no request of it passes through Scrapy."""
@@ -42,7 +44,7 @@ class FrontierSpider(Spider):
 
 
 class OutputArguments(Protocol):
-    """The arguments of any spider that say where its output goes, and how pages are opened."""
+    """The arguments of any spider that say where its output goes."""
 
     @property
     def out(self) -> str | None:
@@ -52,17 +54,15 @@ class OutputArguments(Protocol):
     def run_id(self) -> str | None:
         """Sub-directory of `out` for this run."""
 
-    @property
-    def browser(self) -> str | None:
-        """Which pages are opened in a browser."""
-
 
 def set_output(crawler: Crawler, arguments: OutputArguments) -> None:
-    """Set what *arguments* say of output directory and browser, above every other setting of it."""
-    for name, value in (
-        ("AMICRAWL_OUT", arguments.out),
-        ("AMICRAWL_RUN_ID", arguments.run_id),
-        ("AMICRAWL_BROWSER", arguments.browser),
-    ):
+    """Set the output directory that *arguments* name, above every other setting of it."""
+    for name, value in (("AMICRAWL_OUT", arguments.out), ("AMICRAWL_RUN_ID", arguments.run_id)):
         if value is not None:
             crawler.settings.set(name, value, "cmdline")
+
+
+def set_browser(crawler: Crawler, arguments: CrawlArguments) -> None:
+    """Set which pages *arguments* have opened in a browser, above every other setting of it."""
+    if arguments.browser is not None:
+        crawler.settings.set("AMICRAWL_BROWSER", arguments.browser, "cmdline")

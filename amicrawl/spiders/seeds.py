@@ -15,7 +15,7 @@ from amicrawl.crawl import (
     job_argument,
     seeds_come_in_batches,
 )
-from amicrawl.spiders import FrontierSpider, set_output
+from amicrawl.spiders import FrontierSpider, set_browser, set_output
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
@@ -55,6 +55,7 @@ class SeedsSpider(FrontierSpider):
             crawler, SeedArguments.parse(kwargs), job=str(kwargs.get(JOB_ARGUMENT, ""))
         )
         set_output(crawler, arguments)
+        set_browser(crawler, arguments)
         job = job_argument(kwargs, out=arguments.out)
         spider = super().from_crawler(crawler, *args, arguments=arguments, **job)
         spider.seed_list = None if arguments.share else SeedList(crawler, arguments)

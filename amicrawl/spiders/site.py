@@ -18,7 +18,7 @@ from amicrawl.crawl import (
     offer_starts,
     read_starts,
 )
-from amicrawl.spiders import FrontierSpider, set_output
+from amicrawl.spiders import FrontierSpider, set_browser, set_output
 from amicrawl.wings import registered
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class SiteSpider(FrontierSpider):
             crawler, SiteArguments.parse(kwargs), job=str(kwargs.get(JOB_ARGUMENT, ""))
         )
         set_output(crawler, arguments)
+        set_browser(crawler, arguments)
         starts = read_starts(arguments)
         job = job_argument(kwargs, out=arguments.out)
         return super().from_crawler(crawler, *args, arguments=arguments, starts=starts, **job)
