@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.corrections import Corrections
-from amicrawl.frontier.hosts import HostTally, gates_shut, interval_of, recall_pace
+from amicrawl.frontier.hosts import HostTally, gates_shut, interval_of, keep_lapsed_shut, recall_pace
 from amicrawl.frontier.inventory import StatusCounts, due_now, take_inventory
 from amicrawl.frontier.outcomes import Settling, judge
 from amicrawl.frontier.queue import Queue
@@ -150,8 +150,10 @@ class DurableFrontier:
         self._wheel.add_many(inventory.later, inventory.later_dues)
         if self._admission is not None:
             self._admission.recall(inventory.trapped)
+        wall = self._wall()
+        keep_lapsed_shut(self.partition, inventory.lapsed_hosts, wall=wall)
         self.disbelieved = self._queue.resume(
-            gates_shut(self.partition, wall=self._wall()),
+            gates_shut(self.partition, wall=wall),
             inventory.lapsed_hosts,
             now=now,
             longest=longest_wait,

@@ -19,7 +19,7 @@ from amicrawl.frontier.url_row import HostRow
 from amicrawl.urls import host_group, octets, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.row import Outcome
@@ -229,6 +229,21 @@ def _packed(address: str) -> bytes:
     except ValueError:
         return bytes(16)
     return parsed.packed if parsed.version == 6 else bytes(10) + b"\xff\xff" + parsed.packed
+
+
+def keep_lapsed_shut(partition: LivePartition, lapsed_hosts: Iterable[int], *, wall: float) -> None:
+    """Note that *lapsed_hosts*, in flight when their crawl ended, wait for their delay from *wall* on.
+
+    When they were requested is unknown. It is noted in their rows, since the partition may be opened
+    more than once before one of them is requested, and only the first time finds them in flight.
+    """
+    for host in lapsed_hosts:
+        row = partition.host(host)
+        if row is None or not row.crawl_delay:
+            continue
+        opens = ceil(wall + row.crawl_delay / 10)
+        if opens > row.host_next_eligible:
+            partition.put_host(row.changed(host_next_eligible=opens))
 
 
 def gates_shut(partition: LivePartition, *, wall: float) -> Iterator[tuple[int, float]]:

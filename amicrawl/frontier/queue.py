@@ -287,7 +287,7 @@ class Queue:
         gates, disbelieved = self._gates, 0
         for host in lapsed_hosts:
             # When it was requested is unknown; a crawl killed again and again must not press it.
-            gates.keep_shut(host, now + gates.delay)
+            gates.keep_shut(host, now + gates.delay_of(host))
         for host, wait in shut:
             disbelieved += wait > longest
             gates.keep_shut(host, now + (wait if wait <= longest else gates.delay_of(host)))

@@ -112,6 +112,27 @@ def test_retry_after_is_heeded_after_a_restart_too(crawl: Crawl) -> None:
     assert set(taken(crawl.frontier)) == {(1, 1)}
 
 
+@pytest.mark.parametrize("opened_between", [False, True])
+def test_a_host_in_flight_at_a_kill_keeps_its_own_delay(crawl: Crawl, opened_between: bool) -> None:
+    """Its Crawl-delay, not that of all hosts; also where the index was reconciled before the crawl."""
+    crawl.frontier.offer(offer_of(1, 1))
+    crawl.frontier.offer(offer_of(2, 1))
+    host = crawl.frontier.hosts.row(1)
+    assert host is not None
+    crawl.frontier.hosts.put(host.changed(crawl_delay=120))
+    assert set(taken(crawl.frontier)) == {(1, 1), (2, 1)}
+    frontier = crawl.restart(clean=False)
+    if opened_between:
+        frontier = crawl.restart(clean=False)
+    dispatch = frontier.next(0.0)
+    assert dispatch is not None
+    assert dispatch.key == (2, 1)
+    assert frontier.next(11.9) is None
+    dispatch = frontier.next(13.0)
+    assert dispatch is not None
+    assert dispatch.key == (1, 1)
+
+
 @pytest.mark.parametrize("outcome", [OK, MISSING, Outcome(410), Outcome(301, redirect="http://b.test/")])
 def test_a_settled_row_comes_back_in_a_recrawl_only(crawl: Crawl, outcome: Outcome) -> None:
     crawl.frontier.offer(offer_of(1, 1))
