@@ -48,6 +48,7 @@ class Failure(StrEnum):
     ROBOTS_DENIED = "robots-denied"
     REFUSED_BY_CRAWL = "refused-by-crawl"
     REPEATED_SEED = "repeated-seed"
+    ENDED_HERE = "ended-here"
     OTHER = "other"
 
     @property

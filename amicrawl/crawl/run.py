@@ -24,7 +24,7 @@ from amicrawl.crawl.pacing import Pacing
 from amicrawl.crawl.requests import ResponsesInUse
 from amicrawl.crawl.state import CrawlState
 from amicrawl.crawl.visit import Exchanges, Visit
-from amicrawl.crawl.wiring import make_resolver, make_wire
+from amicrawl.crawl.wiring import make_resolver, make_wire, most_at_once
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.frontier import IDENTITY
@@ -90,6 +90,7 @@ class Run(CrawlState):
         self.in_force = InForce(config)
         """What paces the crawl and what it ignores, by who says so."""
         self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
+        self.limit.change_maximum(most_at_once(config.inflight_max))
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
         self.pacing = Pacing(config, self.breaker, key_of=self.key_of)
         self.gates, self.pace = self.pacing.gates, self.pacing.pace
@@ -291,7 +292,7 @@ class Run(CrawlState):
         said = self.in_force
         config = self.config.model_copy(update={"delay": said.delay})
         self.pacing.follow(config, per_host=said.per_host, jitter=said.jitter)
-        self.limit.change_maximum(said.concurrency)
+        self.limit.change_maximum(most_at_once(said.concurrency))
         self.wake()
 
     def key_of(self, url: str) -> UrlKey | Refused:

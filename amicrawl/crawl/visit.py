@@ -52,6 +52,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_EXHAUSTED = 0.1
+"""Seconds that a URL waits for a descriptor that another exchange gives back."""
+
 _NO_WORDS: Mapping[str, object] = {}
 
 
@@ -191,6 +194,8 @@ class Visit:
             raise
         finally:
             under_way.discard(task)
+        if capture.failure is Failure.ENDED_HERE and ticket.dispatch is not None:
+            return await self._ended_here(capture)
         ticket.capture = capture
         pacing.arrived(ticket, capture, url=asked.url, proxied=bool(asked.proxy))
         if ticket.dispatch is not None and capture.failure is not None:
@@ -199,6 +204,23 @@ class Visit:
                 ticket.outcome = outcome
                 return Decision(Disposition.AGAIN_LATER, str(capture.failure))
         return await self._keep(ticket, capture)
+
+    async def _ended_here(self, capture: Capture) -> Decision:
+        """Have a URL handed out again whose exchange this side has ended, which says nothing of the URL.
+
+        The wire was closed, or no file descriptor or memory was left: then fewer are in flight from now
+        on, after a pause.
+        """
+        if getattr(self.wire, "is_closing", False):
+            return STOPPED
+        if self.limit.exhausted():
+            logger.warning(
+                "%s At most %d requests are in flight from now on; `ulimit -n` permits more.",
+                capture.failure_detail,
+                self.limit.limit,
+            )
+        await asyncio.sleep(_EXHAUSTED)
+        return STOPPED
 
     def exchange(self, ticket: Ticket, asked: WireRequest) -> Awaitable[Capture]:
         """Carry *asked* out for *ticket*, and return what came of it."""

@@ -17,8 +17,21 @@ if TYPE_CHECKING:
     from amicrawl.politeness import AdaptiveTimeout
 
 _OTHER_FILES = 256
+_OWN_FILES, _LEAST_AT_ONCE = 40, 4
 _KEPT = 8192
 """Idle connections that are kept at most; on wide lists a host's next page is due seconds later."""
+
+
+def most_at_once(wanted: int) -> int:
+    """Return how many of the *wanted* requests can be in flight with the descriptors of this process.
+
+    The soft limit is raised to the hard one where needed (`_kept_connections`). Files of the crawl and
+    idle connections have their part of what there is.
+    """
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        return wanted
+    return max(_LEAST_AT_ONCE, min(wanted, hard - hard // 4 - _OWN_FILES))
 
 
 def make_resolver(config: CrawlConfig) -> Resolver:
@@ -101,4 +114,4 @@ def _kept_connections(at_once: int) -> int:
         soft = wanted
     if soft == resource.RLIM_INFINITY:
         return _KEPT
-    return max(1, min(_KEPT, soft - in_use), min(_KEPT, soft // 4))
+    return max(1, min(_KEPT, soft - in_use), min(_KEPT, soft // 8))

@@ -52,7 +52,7 @@ class Dialer:
         That is, with the first call of `expire` behind them.
         """
         if self._aborted:
-            raise NotConnectedError(self._aborted, Failure.OTHER)
+            raise NotConnectedError(self._aborted, Failure.ENDED_HERE)
         tried: list[str] = []
         # Timers of their own, thousands of them, would cost more than all else that is done here.
         scope = asyncio.timeout(None)
@@ -61,7 +61,7 @@ class Dialer:
             async with scope:
                 return await self._dial(route, tried, within=within)
         except TimeoutError:
-            failure = Failure.OTHER if self._aborted else Failure.CONNECT_TIMEOUT
+            failure = Failure.ENDED_HERE if self._aborted else Failure.CONNECT_TIMEOUT
             detail = self._aborted or "No connection was made in time."
             raise NotConnectedError(detail, failure, tried[-1] if tried else None) from None
         finally:

@@ -176,7 +176,7 @@ class Exchange:
         """End it from outside, unless it is over; what came is kept."""
         try:
             if self.first_byte is None:
-                self._fail(Failure.OTHER, detail)
+                self._fail(Failure.ENDED_HERE, detail)
             else:
                 self._finish(Truncation.UNSPECIFIED)
         except OutputError as error:

@@ -7,7 +7,8 @@
 | `ECONNREFUSED` | `connection-refused` |
 | `ECONNRESET`, `ECONNABORTED`, `EPIPE` | `connection-reset` |
 | any of these from a proxy | `proxy` |
-| anything else, such as no free descriptor | `other` |
+| `EMFILE`, `ENFILE`, `ENOBUFS`, `ENOMEM`: this machine has no descriptor or memory left | `ended-here` |
+| anything else | `other` |
 
 Pure: no I/O.
 """
@@ -29,6 +30,7 @@ _BY_ERRNO: dict[int | None, Failure] = {
     errno.ECONNRESET: Failure.CONNECTION_RESET,
     errno.ECONNABORTED: Failure.CONNECTION_RESET,
     errno.EPIPE: Failure.CONNECTION_RESET,
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), Failure.ENDED_HERE),
 }
 
 _DETAIL_LIMIT = 300
@@ -61,7 +63,8 @@ class ProxyError(NotConnectedError):
 def failure_of(error: OSError, *, proxied: bool = False) -> Failure:
     """Return what *error*, raised by a dial, means; *proxied*: a proxy was dialled."""
     failure = _BY_ERRNO.get(error.errno, Failure.OTHER)
-    return Failure.PROXY if proxied and failure is not Failure.OTHER else failure
+    is_of_proxy = failure not in (Failure.OTHER, Failure.ENDED_HERE)
+    return Failure.PROXY if proxied and is_of_proxy else failure
 
 
 def sentence_of(error: OSError) -> str:

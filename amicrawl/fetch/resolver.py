@@ -90,7 +90,7 @@ class Resolver:
     def close(self, why: str) -> None:
         """End every look-up as a failure."""
         for host in list(self._asked):
-            self._answer(host, Unresolved(Failure.OTHER, why))
+            self._answer(host, Unresolved(Failure.ENDED_HERE, why))
         self._source.close()
 
     def _ask(self, host: str) -> asyncio.Future[Answer]:

@@ -147,6 +147,11 @@ class Wire:
         if self._timer is not None:
             self._timer.cancel()
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is closed, or about to be: what fails then has failed here."""
+        return self._closing is not None
+
     def _note_close(self) -> None:
         """Let `close` go on once nothing is under way."""
         if self._closing is not None and not self._active:

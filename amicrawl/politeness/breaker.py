@@ -52,6 +52,7 @@ BLAME: Mapping[Failure, Blame] = {
     Failure.ROBOTS_DENIED: Blame.NONE,
     Failure.REFUSED_BY_CRAWL: Blame.NONE,
     Failure.REPEATED_SEED: Blame.NONE,
+    Failure.ENDED_HERE: Blame.NONE,
     Failure.OTHER: Blame.NONE,
 }
 

@@ -54,7 +54,8 @@ class InflightLimit:
     """
 
     __slots__ = (
-        *("_average", "_completed", "_given_minimum", "_late", "_looks", "_maximum", "_minimum"),
+        *("_average", "_completed", "_given_maximum", "_given_minimum", "_late", "_looks"),
+        *("_maximum", "_minimum"),
         *("_start", "holds_back", "limit"),
     )
 
@@ -68,14 +69,14 @@ class InflightLimit:
         self.limit = self._start = start
         self._late = False
         self._minimum = self._given_minimum = minimum
-        self._maximum = maximum
+        self._maximum = self._given_maximum = maximum
         self._average = 0.0
         self._completed = self._looks = 0
         self.holds_back = False
 
     def change_maximum(self, maximum: int) -> None:
         """Grow to *maximum* at most from now on; shrink to it at once where more were allowed."""
-        self._maximum = maximum
+        self._maximum = self._given_maximum = maximum
         self._minimum = min(self._given_minimum, maximum)
         self.limit = min(self.limit, maximum)
 
@@ -83,6 +84,17 @@ class InflightLimit:
     def congested(self) -> bool:
         """Whether so much is lost that a failure may be our own doing."""
         return self._average > _CONGESTED_ABOVE
+
+    def exhausted(self) -> bool:
+        """Note that this machine has nothing left for one more request; return whether that is new.
+
+        Fewer are in flight from then on, whatever the minimum: it is of no use to what cannot be had.
+        """
+        is_new = self._maximum == self._given_maximum
+        self._maximum = max(1, min(self._maximum, self.limit) * 7 // 8)
+        self._minimum = min(self._minimum, self._maximum)
+        self.limit = min(self.limit, self._maximum)
+        return is_new
 
     def answered(self) -> None:
         """Note a completed response."""

@@ -178,7 +178,7 @@ def test_closing_ends_look_ups_at_once(run: Run) -> None:
         return await task
 
     with NameServer(says_nothing) as server:
-        assert run(close(server)) == Unresolved(Failure.OTHER, "closing time")
+        assert run(close(server)) == Unresolved(Failure.ENDED_HERE, "closing time")
 
 
 def test_the_hosts_file_is_read(run: Run) -> None:

@@ -21,7 +21,7 @@ from amicrawl.fetch.failures import failure_of, one_line, sentence_of
         (errno.EADDRNOTAVAIL, Failure.NO_ROUTE),
         (errno.ETIMEDOUT, Failure.CONNECT_TIMEOUT),
         (errno.ECONNRESET, Failure.CONNECTION_RESET),
-        (errno.EMFILE, Failure.OTHER),
+        (errno.EMFILE, Failure.ENDED_HERE),
         (errno.EPERM, Failure.OTHER),
     ],
 )
@@ -39,7 +39,7 @@ def test_a_broken_connection_to_a_proxy_is_the_proxys(number: int) -> None:
 
 
 def test_no_free_descriptor_is_no_fault_of_a_proxy() -> None:
-    assert failure_of(OSError(errno.EMFILE, ""), proxied=True) is Failure.OTHER
+    assert failure_of(OSError(errno.EMFILE, ""), proxied=True) is Failure.ENDED_HERE
 
 
 @given(text=st.text(max_size=2000))

@@ -75,7 +75,7 @@ def test_no_file_left_for_a_socket_is_a_failure_of_ours(
                 capture = await wire.fetch(WireRequest(url="http://127.0.0.1:1/"))
             finally:
                 resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            assert capture.failure == "other"
+            assert capture.failure == "ended-here"
             return capture.failure_detail
 
     assert "Too many open files" in run_once(fetch())

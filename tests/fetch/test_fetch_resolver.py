@@ -205,7 +205,7 @@ def test_closing_ends_look_ups_at_once_and_lets_the_threads_go(run: Run) -> None
         return await task
 
     before = threading.active_count()
-    assert run(ask()) == Unresolved(Failure.OTHER, "closing time")
+    assert run(ask()) == Unresolved(Failure.ENDED_HERE, "closing time")
     go_on.set()
 
     asyncio.run(until(lambda: threading.active_count() <= before))

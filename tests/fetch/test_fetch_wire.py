@@ -378,7 +378,7 @@ def test_closing_ends_what_is_under_way(run: Run, make_wire: Callable[..., Wire]
             return await asyncio.gather(*tasks)
 
         silent, cut, connecting = run(close())
-    assert (silent.failure, connecting.failure) == (Failure.OTHER, Failure.OTHER)
+    assert (silent.failure, connecting.failure) == (Failure.ENDED_HERE, Failure.ENDED_HERE)
     assert "closed" in silent.failure_detail
     assert (cut.failure, cut.truncated, content(cut)) == (None, Truncation.UNSPECIFIED, b"hello")
 

@@ -144,3 +144,15 @@ def test_it_does_not_grow_by_itself_while_the_network_loses_what_hosts_send() ->
     late = InflightLimit(64, 32, 2000)
     late.holds_back = True
     assert not looked_at(late, seconds=1.0)
+
+
+def test_what_this_machine_lacks_lowers_it_for_good_and_below_its_minimum() -> None:
+    limit = InflightLimit(64, 32, 2000)
+    assert limit.exhausted(), "for the first time"
+    assert limit.limit == 56
+    assert not limit.exhausted()
+    for _ in range(40):
+        limit.exhausted()
+    assert limit.limit == 1
+    limit.answered()
+    assert limit.limit == 1
