@@ -69,7 +69,8 @@ READERS: dict[str, tuple[str, ...]] = {
         *("fleet/sharing/exchange.py", "fleet/sharing/partition.py"),
         *("fleet/jobs/crawl/joblink.py", "spiders/queue.py"),
     ),
-    "HTML": ("discovery/coding.py",),
+    # What scripts and manifests name: tests/discovery/test_link_sources.py and its hostile cases.
+    "HTML": ("discovery/coding.py", "discovery/links.py", "discovery/scripts.py"),
     "HTTP": ("fetch/exchange.py", "fetch/response.py", "message.py"),
 }
 """By the format of the yard, or what else its bombs are called."""
@@ -79,6 +80,8 @@ OUR_OWN = frozenset({
     *("cli/collection_steps.py", "archive/index/collection/file.py", "fleet/jobs/data_directory.py"),
     *("crawl/partition/outbox.py", "fleet/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
     *("crawl/guest/scheduler.py", "fleet/jobs/crawl/leased.py", "fleet/dashboard/users.py"),
+    # The browser of this machine, whose pages are bounded: tests/browser, hostile pages.
+    *("browser/page.py", "browser/visits.py"),
     # What one process of a command tells another.
     *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
     "crawl/processes/specification.py",
@@ -87,7 +90,7 @@ OUR_OWN = frozenset({
     # Settings, and files of the package.
     *("fleet/jobs/connection.py", "crawlfile/keys.py"),
     *("discovery/ignores.py", "archive/index/sidecar/soft404.py"),
-    *("archive/report/page.py", "archive/table/named_queries.py"),
+    *("archive/report/document.py", "archive/table/named_queries.py"),
 })  # fmt: skip
 """Modules that read nothing of strangers."""
 

@@ -462,6 +462,7 @@ NOT_OF_FILES = {
     "jobs": "the same",
     "pipeline": "reads Redis and buckets: test_redis_values_cost_commands_little, tests/jobs",
     "recrawl": "reads what `crawl` does, in a directory of a crawl",
+    "report": "reads what `inspect` does, in a directory of a crawl: tests/report/test_crawl_report.py",
     "share": "reads Redis and buckets: tests/jobs/test_share_shipping.py",
     "url": "reads its arguments: tests/urls/test_hostile_urls.py",
 }

@@ -161,10 +161,10 @@ def _opened(table: Path) -> Iterator[ParquetTable]:
     """Open *table*; InputError where it, or what is read of it, is not Parquet."""
     import pyarrow as pa  # noqa: PLC0415  # most packages are made without a table
 
-    from amicrawl.parquet import ParquetTable  # noqa: PLC0415
+    from amicrawl.parquet import NotWholeError, ParquetTable  # noqa: PLC0415
 
     try:
         with ParquetTable(table, str(table)) as opened:
             yield opened
-    except (OSError, pa.ArrowException) as error:
+    except (OSError, pa.ArrowException, NotWholeError) as error:
         raise InputError(f"{table} cannot be read as a capture index: {error}") from error
