@@ -15,6 +15,7 @@ Text is what is in the body outside `script`, `style`, `noscript`, `template`, `
 from __future__ import annotations
 
 import re
+import sys
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -106,16 +107,24 @@ def is_shell(capture: Capture, links: Iterable[Link]) -> bool | None:
         return False
     payload = payload_of(capture, _READ)
     document, _ = transcoded(payload, charset_of(payload, content_type))
-    return seen_in(document).is_made_by_scripts
+    # A page without scripts is none, and of one with text a little is enough to see that.
+    if b"<script" not in document[:_READ].lower():
+        return False
+    return seen_in(document, most_text=MOST_TEXT).is_made_by_scripts
 
 
-def seen_in(document: bytes) -> Seen:
-    """Return what the HTML *document* shows without its scripts; in one pass, without going back."""
+def seen_in(document: bytes, *, most_text: int = sys.maxsize) -> Seen:
+    """Return what the HTML *document* shows without its scripts; in one pass, without going back.
+
+    What is behind more than *most_text* letters is not looked at.
+    """
     lowered = document[:_READ].lower()
     counts = dict.fromkeys(("text", "links", "pictures", "scripts", "code", "others"), 0)
     position = 0
     while (tag := _TAG.search(lowered, position)) is not None:
         counts["text"] += _letters(lowered[position : tag.start()])
+        if counts["text"] > most_text:
+            break
         position = tag.end()
         if tag[1]:
             end = _COMMENT.search(lowered, tag.start() + 2)
@@ -124,7 +133,8 @@ def seen_in(document: bytes) -> Seen:
             position = _pass_over(lowered, tag, counts)
         elif tag[3]:
             _count(tag[3], tag[0], counts)
-    counts["text"] += _letters(lowered[position:])
+    else:
+        counts["text"] += _letters(lowered[position:])
     return Seen(**counts)
 
 

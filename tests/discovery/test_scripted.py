@@ -75,3 +75,9 @@ def test_no_document_takes_longer_than_its_length_allows(piece: bytes) -> None:
     # Eight times the length may not take sixty-four times as long.
     short = max(seconds(20_000), 0.001)
     assert seconds(160_000) < 40 * short
+
+
+def test_a_page_of_text_is_not_read_to_its_end() -> None:
+    page = b"<script src=x></script>" + b"<p>words</p>" * 10_000 + b"<form><input></form>"
+    assert seen_in(page).text == 50_000
+    assert 50 < seen_in(page, most_text=50).text < 60
