@@ -31,7 +31,7 @@ def most_at_once(wanted: int) -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
         return wanted
-    return max(_LEAST_AT_ONCE, min(wanted, hard - hard // 4 - _OWN_FILES))
+    return min(wanted, max(_LEAST_AT_ONCE, hard - hard // 4 - _OWN_FILES))
 
 
 def make_resolver(config: CrawlConfig) -> Resolver:

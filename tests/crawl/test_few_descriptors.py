@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING
 from archive_reading import rows
 from loopback import PROJECT, QUICK, RawServer, command, environment, page, write_lines
 
+from amicrawl.crawl.wiring import most_at_once
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 HOSTS, PAGES = 120, 2
+
+
+def test_descriptors_never_raise_what_was_asked_for() -> None:
+    assert most_at_once(1) == 1
+    assert most_at_once(2) == 2
 
 
 def test_a_crawl_with_few_descriptors_fetches_every_url(tmp_path: Path) -> None:
