@@ -234,9 +234,9 @@ def test_what_came_of_a_file_is_known_while_others_are_at_work(tmp_path: Path) -
         check=False,
     )
     assert done.stdout.split("\n")[:3] == [
-        "Done quick",
+        "JobDone quick",
         "Lost hopeless ValueError",
-        "Done patient",
+        "JobDone patient",
     ], done.stderr[-3000:]
 
 
