@@ -133,14 +133,14 @@ async def serve(paragraphs: int, *, https: bool) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65_536)), hard))
     # One socket for all of 127.0.0.0/8: a hundred thousand would be more than a process may open.
     server = await loop.create_server(
-        lambda: Answering(pages, date), "0.0.0.0", 0, backlog=_BACKLOG, ssl=_tls() if https else None
+        lambda: Answering(pages, date), "0.0.0.0", 0, backlog=_BACKLOG, ssl=make_tls() if https else None
     )
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()
     await loop.run_in_executor(None, sys.stdin.read)
 
 
-def _tls() -> ssl.SSLContext:
+def make_tls() -> ssl.SSLContext:
     """Return a context with a new certificate of an ECDSA key, as most servers have one."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "benchmark")])

@@ -233,13 +233,19 @@ class DurableFrontier:
 
     def next(self, now: float) -> Dispatch | None:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
-        if len(self._flights) - self._flights.received >= self._limit.limit:
-            self._limit.holds_back = True
+        flights, limit = self._flights, self._limit
+        if len(flights) - flights.received >= limit.limit:
+            limit.holds_back = True
             return None
         if self._wall() >= self._hour_ends:
             self._turn_wheel()
-        taken = self._queue.take(now)
-        return None if taken is None else self._hand_out(taken.number, skip=taken.skip)
+        silent = flights.silent < limit.for_silent
+        taken = self._queue.take(now, silent=silent)
+        if taken is not None:
+            return self._hand_out(taken.number, skip=taken.skip)
+        if not silent and self._queue.holds_silent:
+            limit.holds_back = True
+        return None
 
     def decide(self, dispatch: Dispatch, outcome: Outcome) -> Settled:
         """Decide whether *dispatch* is handed out again after *outcome*.
@@ -307,9 +313,10 @@ class DurableFrontier:
         None while nothing waits, or only the end of a row in flight can help. It may be too early, but
         is after *now* when `next(now)` has just returned None.
         """
-        if len(self._flights) - self._flights.received >= self._limit.limit:
+        flights, limit = self._flights, self._limit
+        if len(flights) - flights.received >= limit.limit:
             return None
-        return self._queue.next_moment(now)
+        return self._queue.next_moment(now, silent=flights.silent < limit.for_silent)
 
     def flush(self) -> None:
         """Write every change to the journal: from here on they outlive the process."""
@@ -372,7 +379,9 @@ class DurableFrontier:
         self._status_counts.put_in_flight(number, was=was)
         offer = offer_of(partition, row, self._revisits)
         attempt = self._attempts.pop(number, 1) if self._attempts else 1
-        flight = self._flights[offer.key] = Flight(offer, attempt, skip=skip, number=number, row=row)
+        silent = not (skip or self._breaker.has_spoken(row.host))
+        flight = Flight(offer, attempt, skip=skip, number=number, row=row, silent=silent)
+        self._flights.enter(flight)
         return flight
 
     def _decide(self, flight: Flight, outcome: Outcome) -> bool:

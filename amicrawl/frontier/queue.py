@@ -8,6 +8,7 @@ Rows are places and hosts are keys here; the fields of a row are the frontier's.
 
 from __future__ import annotations
 
+from collections import deque
 from heapq import heapify, heappop, heappush, nlargest
 from itertools import chain
 from math import inf
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from amicrawl.politeness import Gates, HostBreaker
 
 _STALE_FROM = 64
+_HELD_BACK = -1
 
 
 class HostQueue:
@@ -36,7 +38,7 @@ class HostQueue:
         self._head: int | None = None
         """The place of the run's first row; None where it has none left."""
         self.turn = 0
-        """The number under which it is filed; 0 for nowhere."""
+        """The number under which it is filed; 0 for nowhere, less while it is held back."""
         self.order: int | None = None
         """The order under which it is filed as ready; None where it is not."""
 
@@ -177,7 +179,7 @@ class Rotation:
         filed = lane.turn
         self._turns += 1
         lane.turn = self._turns
-        if filed:
+        if filed > 0:
             self._count_stale()
 
     def _count_stale(self) -> None:
@@ -225,6 +227,8 @@ class Queue:
         self._place_of = place_of
         self._lanes: dict[int, HostQueue] = {}
         self._rotation = Rotation()
+        self._held_back: deque[HostQueue] = deque()
+        """Queues of silent hosts whose turn came while none of these was to be asked."""
         self._postponed: list[tuple[float, int, int]] = []
         """Moment, host and place of rows that wait for their next attempt: a heap."""
         self._waiting = len(backlog)
@@ -244,12 +248,15 @@ class Queue:
         self._waiting += 1
         heappush(self._postponed, (until, host, place))
 
-    def take(self, now: float) -> Taken | None:
-        """Take out the row whose turn it is at *now*, or return None where no host may be asked."""
+    def take(self, now: float, *, silent: bool = True) -> Taken | None:
+        """Take out the row whose turn it is at *now*, or return None where no host may be asked.
+
+        Without *silent*, hosts that have never sent anything keep their turn until a call with it.
+        """
         while self._postponed and self._postponed[0][0] <= now:
             _, host, place = heappop(self._postponed)
             self._queue(host, place)
-        while (lane := self._take_lane(now)) is not None:
+        while (lane := self._take_lane(now, silent=silent)) is not None:
             host = lane.host
             skip = self._breaker.is_open(host)
             opens = -inf if skip else self._gates.start_if_open(host, now)
@@ -293,9 +300,14 @@ class Queue:
             gates.keep_shut(host, now + (wait if wait <= longest else gates.delay_of(host)))
         return disbelieved
 
-    def next_moment(self, now: float) -> float | None:
-        """Return the earliest moment at which `take` may answer, *now* included; None for none."""
-        if self._backlog.first_order() is not None:
+    @property
+    def holds_silent(self) -> bool:
+        """Whether a host that has never sent anything could be asked, were silent hosts to be asked."""
+        return bool(self._held_back) or self._backlog.first_order() is not None
+
+    def next_moment(self, now: float, *, silent: bool = True) -> float | None:
+        """Return the earliest moment at which `take` may return a row, *now* included; None for none."""
+        if silent and self.holds_silent:
             return now
         moment = self._rotation.first_moment()
         if self._postponed:
@@ -319,8 +331,12 @@ class Queue:
         if lane is not None:
             self._rotation.ready(lane)
 
-    def _take_lane(self, now: float) -> HostQueue | None:
+    def _take_lane(self, now: float, *, silent: bool) -> HostQueue | None:
         """Return the queue whose turn it is: of equals, one that was never asked."""
+        if not silent:
+            return self._take_spoken(now)
+        if self._held_back and (lane := self._take_held_back(now)) is not None:
+            return lane
         if self._backlog.is_empty or (never_asked := self._backlog.first_order()) is None:
             return self._rotation.take(now)
         ready = self._rotation.first_order(now)
@@ -330,6 +346,28 @@ class Queue:
         lane = self._lanes[host] = HostQueue(host)
         lane.follow(run, self._place_of)
         return lane
+
+    def _take_spoken(self, now: float) -> HostQueue | None:
+        """Return the queue of a host that has sent something, or is given up; hold back those before."""
+        while (lane := self._rotation.take(now)) is not None:
+            if self._breaker.has_spoken(lane.host) or self._breaker.is_open(lane.host):
+                return lane
+            lane.turn = _HELD_BACK
+            self._held_back.append(lane)
+        return None
+
+    def _take_held_back(self, now: float) -> HostQueue | None:
+        """Return the first queue that was held back, unless one of greater priority is ready."""
+        ready = self._rotation.first_order(now)
+        while self._held_back:
+            lane = self._held_back[0]
+            if lane.turn == _HELD_BACK and ready is not None and ready < lane.first_order:
+                return None
+            self._held_back.popleft()
+            if lane.turn == _HELD_BACK:
+                lane.turn = 0
+                return lane
+        return None
 
     def _queue(self, host: int, place: int) -> None:
         lane = self._lanes.get(host)
@@ -357,5 +395,7 @@ class Queue:
     def _request_ended(self, host: int, now: float) -> None:
         """File the queue of *host* again if only a request in flight kept it out."""
         lane = self._lanes.get(host)
-        if lane is not None and not lane.turn:
+        if lane is not None and (
+            not lane.turn or (lane.turn == _HELD_BACK and self._breaker.has_spoken(host))
+        ):
             self._file(lane, now)

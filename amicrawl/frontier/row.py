@@ -166,9 +166,11 @@ class Settled(Enum):
 class Flight(Dispatch):
     """A row that is handed out, and what only the frontier knows of it."""
 
-    __slots__ = ("again", "evidence", "number", "received", "row")
+    __slots__ = ("again", "evidence", "number", "received", "row", "silent")
 
-    def __init__(self, offer: Offer, attempt: int, *, skip: bool, number: int, row: UrlRow) -> None:
+    def __init__(
+        self, offer: Offer, attempt: int, *, skip: bool, number: int, row: UrlRow, silent: bool
+    ) -> None:
         self.offer = offer
         self.attempt = attempt
         self.skip = skip
@@ -180,6 +182,8 @@ class Flight(Dispatch):
         self.again = False
         self.received = False
         """Whether its request is over; it is settled later."""
+        self.silent = silent
+        """Whether its host has never sent anything, and the request is not over."""
 
 
 class Flights(dict["UrlKey", Flight]):
@@ -187,16 +191,26 @@ class Flights(dict["UrlKey", Flight]):
 
     received = 0
     """How many of them have their response."""
+    silent = 0
+    """How many of them wait for a host that has never sent anything."""
+
+    def enter(self, flight: Flight) -> None:
+        """Take *flight* in."""
+        self[flight.offer.key] = flight
+        self.silent += flight.silent
 
     def response_received(self, flight: Flight) -> None:
         """Note that the request of *flight* is over."""
         flight.received = True
         self.received += 1
+        self.silent -= flight.silent
+        flight.silent = False
 
     def leave(self, flight: Flight) -> None:
         """Forget *flight*."""
         del self[flight.offer.key]
         self.received -= flight.received
+        self.silent -= flight.silent
 
     def at(self, key: UrlKey) -> Flight:
         """Return the flight of *key*; raises AmicrawlError where it is not in flight."""

@@ -4,7 +4,8 @@ The in-flight limit grows by one with every completed response and shrinks when 
 are known to answer are lost: additive increase, multiplicative decrease, as in congestion control (RFC
 5681), with an average of losses in place of a single one. Slow answers never shrink it: a slow server is
 not a full uplink. Where it holds rows back and hardly a response completes, hosts that say nothing hold
-it: it grows by a quarter then, four times a second, so that they do not hold up others. While the event
+it: it grows by a quarter then, four times a second, so that they do not hold up others. A quarter of it
+is kept for hosts that have sent something. While the event
 loop is late it does not grow, and shrinks towards where it began: what is asked for beyond that waits
 here, and not at a server.
 
@@ -79,6 +80,14 @@ class InflightLimit:
         self._maximum = self._given_maximum = maximum
         self._minimum = min(self._given_minimum, maximum)
         self.limit = min(self.limit, maximum)
+
+    @property
+    def for_silent(self) -> int:
+        """How many requests to hosts that have never sent anything may be in flight now.
+
+        A quarter of the limit, rounded down, is kept for the others.
+        """
+        return self.limit - self.limit // 4
 
     @property
     def congested(self) -> bool:

@@ -64,6 +64,14 @@ def key_in(halves: list[str]) -> UrlKey:
     return UrlKey(int(halves[0], 0), int(halves[1], 0))
 
 
+class WithoutShare(InflightLimit):
+    """The reference keeps no part of the limit for hosts that have sent something."""
+
+    @property
+    def for_silent(self) -> int:
+        return self.limit
+
+
 class Weekly(Revisits):
     """Every page is due again after a week, as in a crawl without estimates."""
 
@@ -125,7 +133,7 @@ class World:
             self.partition,
             self.gates,
             HostBreaker(10**6, max_retries=0),
-            InflightLimit(self.rules.in_flight, 1, self.rules.in_flight),
+            WithoutShare(self.rules.in_flight, 1, self.rules.in_flight),
             wall=lambda: self.clock,
             now=self.clock,
             recrawl_before=int(self.clock // HOUR) if self.rules.weekly else None,
