@@ -8,7 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from amicrawl.fleet.jobs.crawl.reporting import Figures, JobFacts
+from amicrawl.fleet.jobs.accounting import Figures
+from amicrawl.fleet.jobs.crawl.reporting import JobFacts
 from amicrawl.fleet.jobs.lease import Claim
 
 

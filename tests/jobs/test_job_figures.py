@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from amicrawl.capture import Capture, Failure, Truncation
-from amicrawl.fleet.jobs.crawl.reporting import Figures, figures_in
+from amicrawl.fleet.jobs.accounting import Figures, figures_in
 from amicrawl.record import CaptureItem
 from amicrawl.record.captures import row_of
 from amicrawl.record.table import CAPTURES

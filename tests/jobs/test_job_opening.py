@@ -15,6 +15,7 @@ from amicrawl.fleet.jobs.crawl.leased import LeaseLost
 from amicrawl.fleet.jobs.crawl.opening import HeldJob, open_job, redis_of
 from amicrawl.fleet.jobs.lease import Claims
 from amicrawl.fleet.jobs.lease_time import TOKEN_VARIABLE
+from amicrawl.fleet.jobs.link import begin_epoch, fetched_copy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,6 +85,25 @@ def test_what_a_pipeline_has_claimed_is_crawled_by_its_token_only(
         opened(redis_server, ident, tmp_path, {**variables, "AMICRAWL_JOB_TOKEN": "17"})
     with pytest.raises(UsageError):
         opened(redis_server, ident, tmp_path, {**variables, "AMICRAWL_JOB_TOKEN": "x"})
+
+
+def test_a_job_that_redis_loses_between_its_claim_and_its_crawl_is_written_back(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    ident, client = submitted(redis_server, URL, note="kept"), redis_server.client()
+    store = store_of(redis_server)
+    begin_epoch(store)
+    claim = Claims(store).reserve(["pending"], "pipeline:x", timedelta(seconds=9))
+    assert claim is not None
+    fetched_copy(store, ident, token=claim.token).write(tmp_path, disk=Disk())
+    variables = {"AMICRAWL_JOB_UNIT": ident, "AMICRAWL_JOB_TOKEN": str(claim.token)}
+    client.delete(f"amicrawl:claim:{ident}")
+    with pytest.raises(LeaseLost, match="GONE"):
+        opened(redis_server, ident, tmp_path, variables)
+    client.flushall()
+    job = opened(redis_server, ident, tmp_path, variables)
+    assert (job.copy.token, job.copy.record["note"]) == (claim.token, "kept")
+    assert client.lrange("working", 0, -1) == [ident]
 
 
 def test_a_job_that_only_its_directory_remembers_is_written_down_again(

@@ -10,24 +10,33 @@ import sys
 import threading
 import time
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
+from amicrawl.capture import Capture
 from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.fleet.jobs import logs
+from amicrawl.fleet.jobs.accounting import Account, Figures, account_of, settle
 from amicrawl.fleet.jobs.attempt import Workshop
 from amicrawl.fleet.jobs.checkpoint import path_of
 from amicrawl.fleet.jobs.connection import JobStore, RedisSettings, connect
-from amicrawl.fleet.jobs.data_directory import fenced, opened_store
+from amicrawl.fleet.jobs.data_directory import JobCopy, fenced, opened_store
 from amicrawl.fleet.jobs.job_bucket import ship
 from amicrawl.fleet.jobs.lease import Claims
+from amicrawl.fleet.jobs.logs import Download, Stdout, encoded
 from amicrawl.fleet.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
 from amicrawl.fleet.jobs.queues import queue_order
 from amicrawl.fleet.jobs.redis_values import dead_letters
 from amicrawl.fleet.jobs.supervisor import Mode
+from amicrawl.record import CAPTURES, CaptureItem
+from amicrawl.record.captures import row_of
+from amicrawl.seed import Seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -561,6 +570,87 @@ def test_a_job_is_kept_while_its_files_are_fetched_for_longer_than_a_lease(
     assert (found["attempt"], found["resumed"], found.get("failures", "0")) == ("2", "resumed", "0")
     assert (tmp_path / "data" / base / "frontier" / "super").read_bytes() == b"a super block"
     assert not (tmp_path / "other" / base).exists()
+
+
+def test_a_job_that_redis_loses_before_its_crawl_has_begun_is_written_back(
+    run: Pipelines, tmp_path: Path
+) -> None:
+    """Twice: while its files are fetched, and while its process starts."""
+    base, bucket = f"a.example-inf-20260101-000000-{IDENTS[0][:5]}", (tmp_path / "bucket").as_uri()
+    (tmp_path / "bucket").mkdir()
+    submit(run, IDENTS[0], note="kept")
+    claim = {"token": "1", "attempt": "1", "state": "queued", "queued_at": "1700000000"}
+    claim |= {"directory": base, "store": "elsewhere", "checkpoint": "0"}
+    raw(run.store).hset(run.store.keys.claim(IDENTS[0]), mapping=claim)
+    disk, seen = SlowBucketDisk(), []
+
+    def command(ident: str, directory: Path) -> Sequence[str]:
+        seen.append(raw(run.store).hgetall(ident))
+        raw(run.store).flushall()
+        return stand_in(ident, directory)
+
+    pipeline = run.start(options=PipelineOptions(slots=1), bucket=bucket, disk=disk, command=command)
+    run.turn(lambda: pipeline.attempts)
+    raw(run.store).flushall()
+    disk.permitted.set()
+    run.turn(lambda: not pipeline.attempts)
+    assert seen[0]["note"] == "kept"
+    assert raw(run.store).hget(IDENTS[0], "url") == f"http://{IDENTS[0]}.example/"
+    assert raw(run.store).smembers(f"{IDENTS[0]}_ignores") == {"x"}
+    assert raw(run.store).get("jobs_completed") == "1"
+
+
+def test_the_end_of_a_job_settles_what_its_crawl_could_not_report(
+    run: Pipelines, tmp_path: Path
+) -> None:
+    """The index and what the crawl has left in `job.json` are all that is known of it."""
+    submit(run, IDENTS[0])
+    unsent = encoded(Stdout(5.0, "The crawl has ended: finished\n"))
+
+    def command(ident: str, directory: Path) -> Sequence[str]:
+        write_index(directory, 3)
+        copy = JobCopy.read(directory)
+        assert copy is not None
+        copy.unsent = [encoded(Download(4.0, "http://a.example/2", 200)), unsent]
+        copy.write(directory, disk=Disk())
+        logs.say(run.store, ident, copy.token, [encoded(Download(2.0, "http://a.example/0", 200))])
+        return stand_in(ident, directory)
+
+    run.start(command=command)
+    run.turn(ended(run, IDENTS[0]))
+    record = raw(run.store).hgetall(IDENTS[0])
+    assert (record["items_downloaded"], record["items_queued"], record["r2xx"]) == ("3", "3", "3")
+    assert record["last_analyzed_log_entry"] == record["log_score"], "an analyzer would count them again"
+    entries = [logged.entry for logged in logs.after(run.store, IDENTS[0]).entries]
+    pages = sorted(entry.url for entry in entries if isinstance(entry, Download))
+    assert pages == [f"http://a.example/{number}" for number in range(3)]
+    said = [entry.message for entry in entries if isinstance(entry, Stdout)]
+    assert said.index("The crawl has ended: finished\n") == len(said) - 2, (
+        "the last line is the pipeline's"
+    )
+    before = len(entries)
+    account = account_of(next((tmp_path / "data").glob("a.example*/")))
+    assert account is not None
+    token = int(raw(run.store).hget(run.store.keys.claim(IDENTS[0]), "token"))
+    assert settle(run.store, IDENTS[0], token, account) == 0
+    assert settle(run.store, IDENTS[0], token - 1, Account(Figures(r2xx=9))) == 0
+    assert len(logs.after(run.store, IDENTS[0]).entries) == before
+    assert raw(run.store).hget(IDENTS[0], "r2xx") == "3", "another claim changes nothing"
+
+
+def write_index(directory: Path, rows: int) -> None:
+    """Write the `captures.parquet` of a crawl of so many pages into *directory*."""
+    urls = [f"http://a.example/{number}" for number in range(rows)]
+    started = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    items = [
+        CaptureItem(
+            Capture(url=url, started=started, duration_ms=1, status=200), Seed(url), body_length=7
+        )
+        for url in urls
+    ]
+    pq.write_table(
+        pa.Table.from_pylist([row_of(item) for item in items], CAPTURES), directory / "captures.parquet"
+    )
 
 
 def test_a_job_is_kept_while_its_files_are_sent_for_longer_than_a_lease(

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
+    from amicrawl.fleet.jobs.accounting import Account
     from amicrawl.fleet.jobs.child import Child
+    from amicrawl.fleet.jobs.data_directory import JobCopy
     from amicrawl.fleet.jobs.lease import Claim
     from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
     from amicrawl.fleet.jobs.logs import Inbox
@@ -149,6 +151,14 @@ class JobAttempt(Attempt):
 
     inbox: Inbox
     checkpoints: Checkpoints
+    copy: JobCopy | None = None
+    """What Redis held of the job when it was taken, for a Redis that is emptied meanwhile."""
+    account: Account | None = None
+    """What the index says of the job, once `counting` has ended."""
+    needs_account: bool = False
+    """Whether the record was written anew since its crawl has reported."""
+    counting: Copying | None = None
+    """What reads the index, after the end of the crawl."""
     has_last_words: bool = False
     """Whether its end is among the lines of its log."""
 
@@ -156,6 +166,24 @@ class JobAttempt(Attempt):
     def ident(self) -> str:
         """The job."""
         return self.claim.unit
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether its lease is the pipeline's to renew, since no crawl can."""
+        if self.counting is not None and not self.counting.is_over:
+            return True
+        return super(JobAttempt, self).is_busy  # its slots have made it another class
+
+    def count(self, directory: Path) -> None:
+        """Begin to read the index in *directory*, for `account`."""
+
+        def read(_: Callable[[], bool]) -> None:
+            # Loaded where it is needed: Arrow takes 50 MB, of which a pipeline that waits has no use.
+            from amicrawl.fleet.jobs.accounting import account_of  # noqa: PLC0415
+
+            self.account = account_of(directory)
+
+        self.counting = Copying(read, what=f"The index of {directory.name} cannot be counted")
 
     def exited(self, workshop: Workshop) -> None:
         """Have the job copied to the bucket if it is to be resumed elsewhere; its crawl has exited."""
@@ -221,6 +249,19 @@ def placed(claim: Claim, workshop: Workshop, *, is_fetched: bool, now: datetime)
         checkpoint="",
         first_started_at=claim.record.get("started_at", ""),
     )
+
+
+def placed_fields(claim: Claim) -> dict[str, str]:
+    """Return the fields of *claim* in Redis that `placed` has set; empty ones are to be removed."""
+    return {
+        "directory": claim.directory,
+        "store": claim.store,
+        "resumed": claim.resumed,
+        "shipped": claim.shipped,
+        "checkpoint": claim.checkpoint,
+        "first_started_at": claim.first_started_at,
+        "run_id": claim.run_id,
+    }
 
 
 def _is_here(claim: Claim, workshop: Workshop) -> bool:

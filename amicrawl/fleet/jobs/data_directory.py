@@ -23,6 +23,8 @@ A fence only goes up: a crawl that finds a higher token in it than its own stops
     desired         live settings that ArchiveBot has no field for
     claim           fields of the claim
     config          the text of the crawl file that the job was submitted with
+    unsent          entries of the log that had not reached Redis when the crawl ended
+    reported        whether all that the crawl had to report has reached Redis
 """
 
 from __future__ import annotations
@@ -163,6 +165,8 @@ class JobCopy:
     desired: dict[str, str] = field(default_factory=dict)
     claim: dict[str, str] = field(default_factory=dict)
     config: str = ""
+    unsent: list[str] = field(default_factory=list)
+    reported: bool = False
 
     @property
     def ident(self) -> str:
@@ -221,6 +225,8 @@ class JobCopy:
             desired=_texts(content["desired"]),
             claim=_texts(content["claim"]),
             config=_text(content["config"]),
+            unsent=[_text(entry) for entry in content.get("unsent", [])],
+            reported=content.get("reported", False) is True,
         )
 
 

@@ -26,15 +26,16 @@ from amicrawl.fleet.jobs import redis_values
 from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.fleet.jobs.ident import is_ident
 from amicrawl.fleet.jobs.lease import GRACE, Claim, Claims, Finished, GivenBack, Happened
-from amicrawl.fleet.jobs.link import restore
-from amicrawl.fleet.jobs.logs import MOST_ENTRIES
+from amicrawl.fleet.jobs.link import is_forgotten, restore
+from amicrawl.fleet.jobs.logs import say
 from amicrawl.fleet.jobs.pipeline_record import remove_stale
 from amicrawl.fleet.jobs.record import encoded_info, info_of
-from amicrawl.fleet.jobs.redis_values import hash_at, list_at, names_of_keys, text_at
+from amicrawl.fleet.jobs.redis_values import hash_at, list_at, names_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from amicrawl.fleet.jobs.accounting import Account
     from amicrawl.fleet.jobs.attempt import JobAttempt, Workshop
     from amicrawl.fleet.jobs.connection import JobStore
 
@@ -112,17 +113,14 @@ class Ending:
         entries = attempt.inbox.peek(_MOST_ENTRIES, size=_MOST_TEXT)
         if not entries:
             return
-        keys, ident = self._store.keys, attempt.ident
-        with self._store.answering():
-            self._store.scripts(
-                "say",
-                keys=[keys.job(ident), keys.log(ident)],
-                args=[ident, keys.updates, MOST_ENTRIES, *entries],
-            )
+        say(self._store, attempt.ident, attempt.claim.token, entries)
         attempt.inbox.taken()
 
     def report(self, attempt: JobAttempt) -> EndVerdict | None:
-        """Report how *attempt* ended; return how that is judged, or None where the job is another's."""
+        """Report how *attempt* ended; return how that is judged.
+
+        None where the job is another's, or while its index is counted first: `is_busy` says which.
+        """
         [(claim, _)] = self._claims.look([attempt.ident])
         if claim is not None and claim.token != attempt.claim.token:
             attempt.is_lost = True
@@ -132,15 +130,33 @@ class Ending:
         record = hash_at(self._store, self._store.keys.job(attempt.ident))
         if not record.get("url") and self._restored(attempt):
             record = hash_at(self._store, self._store.keys.job(attempt.ident))
+            attempt.needs_account = True
         judged = _judged(attempt, asked=bool(record.get("abort_requested") or record.get("aborted")))
         if judged in {EndVerdict.DONE, EndVerdict.ABORTED}:
+            if self._is_counting(attempt):
+                return None
             self._finish(attempt, judged)
         else:
             self._give_back(attempt, judged)
         return judged
 
+    def _is_counting(self, attempt: JobAttempt) -> bool:
+        """Have the index counted where the crawl has not reported all of it; return whether that runs.
+
+        It has not where Redis did not answer at its end, or has forgotten the job since, and where an
+        earlier attempt was cut off.
+        """
+        if attempt.counting is None and attempt.claim.directory:
+            directory = self._workshop.data / attempt.claim.directory
+            copy = self._copy(attempt)
+            if attempt.needs_account or attempt.claim.attempt > 1 or copy is None or not copy.reported:
+                attempt.count(directory)
+        return attempt.is_busy
+
     def _finish(self, attempt: JobAttempt, judged: EndVerdict) -> None:
         ident, claim = attempt.ident, attempt.claim
+        if attempt.account is not None:
+            self._settle(attempt, attempt.account)
         if judged is EndVerdict.ABORTED:
             self._claims.mark_aborted(ident)
         record = hash_at(self._store, self._store.keys.job(ident))
@@ -160,6 +176,13 @@ class Ending:
         if answer is Finished.GONE:
             self._claims.give_back(ident, claim.token, Happened.DRAINED)
         logger.info("Job %s: %s", ident, answer)
+
+    def _settle(self, attempt: JobAttempt, account: Account) -> None:
+        from amicrawl.fleet.jobs.accounting import settle  # noqa: PLC0415  # as in `JobAttempt.count`
+
+        copy = self._copy(attempt)
+        unsent = copy.unsent if copy is not None else []
+        settle(self._store, attempt.ident, attempt.claim.token, account, unsent)
 
     def _last_words(self, attempt: JobAttempt, words: str) -> None:
         """Put *words*, and what waits before them, into the log of the job."""
@@ -186,19 +209,23 @@ class Ending:
             _report_failed(self._store, ident, f"the last time because {why}", last)
         logger.warning("Job %s: %s; %s", ident, "given back" if released else why, answer)
 
-    def _restored(self, attempt: JobAttempt) -> bool:
-        """Write the job again into a Redis that was emptied, from what its crawl remembers."""
+    def _copy(self, attempt: JobAttempt) -> JobCopy | None:
+        """Return what is in the `job.json` of *attempt*, if this attempt has written it."""
         if not attempt.claim.directory:
-            return False
+            return None
         try:
             copy = JobCopy.read(self._workshop.data / attempt.claim.directory)
         except InputError as error:
             logger.warning("%s", error)
-            return False
-        if copy is None or copy.unit != attempt.ident or copy.token != attempt.claim.token:
-            return False
-        if text_at(self._store, self._store.keys.own("epoch")) == copy.epoch:
-            # Redis remembers: another pipeline has taken the job.
+            return None
+        is_its = copy is not None and (copy.unit, copy.token) == (attempt.ident, attempt.claim.token)
+        return copy if is_its else None
+
+    def _restored(self, attempt: JobAttempt) -> bool:
+        """Write the job again into a Redis that was emptied, from what its crawl remembers."""
+        copy = self._copy(attempt) or attempt.copy
+        # A Redis that remembers has removed the record: another pipeline has ended the job.
+        if copy is None or not is_forgotten(self._store, copy):
             return False
         lease_ms = int(self._workshop.lease_seconds * 1000)
         return restore(self._store, copy, lease_ms=lease_ms, epoch=uuid.uuid4().hex)

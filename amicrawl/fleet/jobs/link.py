@@ -105,6 +105,7 @@ class CrawlLink(HeldLease):
         self._pubsub: PubSub | None = None
         self._news = False
         self._abort_told = False
+        self._keep_copy: Callable[[bytes], object] = lambda _: None
         self._thread = threading.Thread(target=self._work, name="amicrawl-link", daemon=True)
 
     def start(self) -> None:
@@ -128,11 +129,16 @@ class CrawlLink(HeldLease):
             self._fed = fed
         self._wake.set()
 
-    def finish(self, fed: Fed, patience: float) -> bool:
+    def finish(
+        self, fed: Fed, patience: float, *, keep: Callable[[bytes], object] = lambda _: None
+    ) -> bool:
         """Send *fed* and all entries that wait, for *patience* seconds at most; return if that arrived.
 
-        Nothing is carried afterwards. Blocks: not for the event loop.
+        *keep* gets what `job.json` is to hold: with the entries that wait, and once all has arrived,
+        without. It is called on the link's thread. Nothing is carried afterwards. Blocks: not for the
+        event loop.
         """
+        self._keep_copy = keep
         self.feed(fed)
         self._give_up_at = self._clock() + patience
         self._closing.set()
@@ -167,8 +173,13 @@ class CrawlLink(HeldLease):
 
     def _finish(self) -> None:
         """Flush until nothing is left, or it takes too long."""
+        copy = self.copy
+        copy.unsent = self.inbox.peek(logs.MOST_ENTRIES, size=_MOST_TEXT)
+        self._keep_copy(copy.encoded())
         while not self.lost and self._clock() < self._give_up_at:
             if self._flush(renew=True) and not len(self.inbox) and self._fed is None:
+                copy.unsent, copy.reported = [], True
+                self._keep_copy(copy.encoded())
                 return
             if self._failures:
                 time.sleep(_LISTEN)
@@ -341,6 +352,17 @@ def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:
             claim=claim,
             config=lookup.config(store, ident) or "",
         )
+
+
+def is_forgotten(store: JobStore, copy: JobCopy) -> bool:
+    """Tell whether Redis was emptied, or put back in time, since *copy* was read from it."""
+    return redis_values.text_at(store, store.keys.own("epoch"), longest=100) != copy.epoch
+
+
+def begin_epoch(store: JobStore) -> None:
+    """Have Redis hold the text by which it is seen that it was emptied."""
+    with store.answering():
+        store.client.set(store.keys.own("epoch"), uuid.uuid4().hex, nx=True)
 
 
 def restore(store: JobStore, copy: JobCopy, *, lease_ms: int, epoch: str) -> bool:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from amicrawl.fleet.jobs import redis_values
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping, Sequence
 
     from amicrawl.fleet.jobs.connection import JobStore
 
@@ -316,6 +316,25 @@ def newest(store: JobStore, ident: str, *, most: int = 100) -> LogPage:
         store, store.keys.log(ident), most=most, longest=LARGEST_READ + 1, newest=True
     )
     return LogPage(_readable(store, ident, found), found[-1][0] if found else 0.0)
+
+
+def say(
+    store: JobStore,
+    ident: str,
+    token: int,
+    entries: Sequence[str],
+    *,
+    figures: Mapping[str, str | int] | None = None,
+) -> None:
+    """Add *entries*, texts, to the log of the job that the claim *token* holds, and set *figures*."""
+    keys = store.keys
+    pairs = [text for pair in (figures or {}).items() for text in pair]
+    with store.answering():
+        store.scripts(
+            "say",
+            keys=[keys.job(ident), keys.log(ident), keys.claim(ident)],
+            args=[ident, keys.updates, MOST_ENTRIES, token, len(pairs) // 2, *pairs, *entries],
+        )
 
 
 def trim(

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import logging
 import time
+import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import redis
 
+from amicrawl.discovery import ignore_set
 from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.jobs import redis_values
 from amicrawl.fleet.jobs.attempt import (
@@ -26,6 +28,7 @@ from amicrawl.fleet.jobs.attempt import (
     fetching,
     greeting,
     placed,
+    placed_fields,
     slot_after,
     take_directory,
 )
@@ -37,8 +40,10 @@ from amicrawl.fleet.jobs.ending import Ending, EndVerdict, Reaper
 from amicrawl.fleet.jobs.job_bucket import end_of_finished
 from amicrawl.fleet.jobs.lease import GRACE, Claim, Claims, RefusedEntry
 from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
+from amicrawl.fleet.jobs.link import begin_epoch, fetched_copy, is_forgotten, restore
 from amicrawl.fleet.jobs.logs import Inbox
 from amicrawl.fleet.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
+from amicrawl.fleet.jobs.submission import GLOBAL_SET
 from amicrawl.fleet.jobs.supervisor import Mode, Supervisor
 
 if TYPE_CHECKING:
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.data_directory import JobCopy
     from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity
 
 logger = logging.getLogger(__name__)
@@ -165,7 +171,8 @@ class Pipeline(Supervisor[JobAttempt]):
                 self._store, where=where, why=f"its end cannot be written: {error}"
             )
             judged = EndVerdict.CRASHED
-        self._freed(attempt, judged)
+        if judged is not None or not attempt.is_busy:
+            self._freed(attempt, judged)
 
     def _freed(self, attempt: JobAttempt, judged: EndVerdict | None) -> None:
         """Take *attempt* out of its slot; after a crash no job is taken for a while.
@@ -217,6 +224,11 @@ class Pipeline(Supervisor[JobAttempt]):
         if claim.record.get("abort_requested"):
             attempt.fault = "its end was requested before it began"
             return
+        try:
+            attempt.copy = attempt.copy or self._copied(claim)
+        except RedisUnavailable as error:
+            attempt.fault, attempt.was_stopped = str(error), True
+            return
         if attempt.copying is None:
             attempt.copying = fetching(claim, self._workshop)
         attempt.is_waiting = attempt.copying is not None and not attempt.copying.is_over
@@ -245,10 +257,13 @@ class Pipeline(Supervisor[JobAttempt]):
             attempt.claim, workshop, is_fetched=is_fetched, now=datetime.now(UTC)
         )
         directory = workshop.data / claim.directory
-        if not self._settled(claim):
+        if not self._settled(claim) and not self._written_back(attempt):
             attempt.is_lost = True
             return
         take_directory(directory, claim, disk=workshop.disk)
+        assert attempt.copy is not None
+        attempt.copy.claim |= {name: text for name, text in placed_fields(claim).items() if text}
+        attempt.copy.write(directory, disk=workshop.disk)
         attempt.inbox.tell(greeting(claim))
         if workshop.bucket and claim.resumed and (ended := end_of_finished(directory)) is not None:
             attempt.inbox.tell("The last attempt had finished, and all its files are in the bucket")
@@ -266,18 +281,31 @@ class Pipeline(Supervisor[JobAttempt]):
             disk=workshop.disk,
         )
 
+    def _copied(self, claim: Claim) -> JobCopy:
+        """Return what Redis holds of the job of *claim*, or what it held a moment ago."""
+        begin_epoch(self._store)
+        copy = fetched_copy(self._store, claim.unit, token=claim.token)
+        if not copy.record:
+            # Emptied since the job was taken: of its ignores, the set that every job has is known.
+            copy.record, copy.epoch = dict(claim.record), ""
+            copy.ignores = [entry.expression for entry in ignore_set(GLOBAL_SET)]
+            copy.claim = {"owner": claim.owner, "queue": claim.queue, "attempt": str(claim.attempt)}
+        return copy
+
+    def _written_back(self, attempt: JobAttempt) -> bool:
+        """Write the job of *attempt* into a Redis that was emptied since; return whether it was."""
+        copy = attempt.copy
+        if copy is None or not is_forgotten(self._store, copy):
+            return False
+        lease_ms = int(self._workshop.lease_seconds * 1000)
+        if not restore(self._store, copy, lease_ms=lease_ms, epoch=uuid.uuid4().hex):
+            return False
+        logger.warning("Redis had lost job %s, which was just taken; it is written again", attempt.ident)
+        return self._settled(attempt.claim)
+
     def _settled(self, claim: Claim) -> bool:
         return self._claims.settle(
-            claim.unit,
-            claim.token,
-            started_at=claim.first_started_at,
-            directory=claim.directory,
-            store=claim.store,
-            resumed=claim.resumed,
-            shipped=claim.shipped,
-            checkpoint=claim.checkpoint,
-            first_started_at=claim.first_started_at,
-            run_id=claim.run_id,
+            claim.unit, claim.token, started_at=claim.first_started_at, **placed_fields(claim)
         )
 
     def _has_room(self) -> bool:

@@ -20,10 +20,11 @@ from scrapy import signals
 from amicrawl.crawl import ABORTED, Run, on_a_thread, run_of
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.fleet.jobs import redis_values
+from amicrawl.fleet.jobs.accounting import Figures, figures_in
 from amicrawl.fleet.jobs.crawl.leased import Fence, LeasedDisk, LeaseLost
 from amicrawl.fleet.jobs.crawl.live_job_settings import LiveJobSettings
 from amicrawl.fleet.jobs.crawl.opening import end_by_hand
-from amicrawl.fleet.jobs.crawl.reporting import Figures, JobFacts, JobLog, figures_in
+from amicrawl.fleet.jobs.crawl.reporting import JobFacts, JobLog
 from amicrawl.fleet.jobs.data_directory import write_copy
 from amicrawl.fleet.jobs.link import CrawlLink, Fed
 from amicrawl.fleet.jobs.live_settings import FIELDS, live_settings
@@ -285,13 +286,27 @@ class JobLink:
         if self._counting is not None:
             await on_a_thread(partial(self._counting.join, _LAST_FLUSH))
         fed = self._fed(is_last=True)
-        arrived = await on_a_thread(lambda: self._link.finish(fed, _LAST_FLUSH))
+        if self._writing is not None:
+            await asyncio.wait([self._writing])
+        arrived = await on_a_thread(lambda: self._report_end(fed, _LAST_FLUSH))
         if not arrived:
             logger.warning("The last lines of the job did not arrive: %s", self._link.trouble)
         if self._job.by_hand and not self._link.lost:
             # A pipeline does that by itself, once the process is gone.
             await on_a_thread(self._finish_by_hand)
         self._job.store.close()
+
+    def _report_end(self, fed: Fed, patience: float) -> bool:
+        """Send *fed* and all entries, for *patience* seconds at most; return whether that arrived.
+
+        Until then `job.json` has the entries, for the process that reports the end. On a thread.
+        """
+        run = self._run
+        return self._link.finish(
+            fed,
+            patience,
+            keep=lambda copy: _write(run.config.directory, copy, disk=run.status_disk),
+        )
 
     def _is_done(self) -> bool:
         return self._run.exit_code() in _DONE
@@ -319,7 +334,7 @@ class JobLink:
             return
         self._ended = True
         if not self._link.lost:
-            self._link.finish(self._fed(is_last=True), _IN_A_HURRY)
+            self._report_end(self._fed(is_last=True), _IN_A_HURRY)
             if self._job.by_hand:
                 self._finish_by_hand()
 

@@ -21,9 +21,9 @@ from amicrawl.fleet.jobs.connection import JobStore, RedisUnavailable, connect_f
 from amicrawl.fleet.jobs.crawl.leased import LeaseLost
 from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.fleet.jobs.ident import checked_ident
-from amicrawl.fleet.jobs.lease import LEASE, Claim, Claims, Finished, Happened, Renewal
+from amicrawl.fleet.jobs.lease import LEASE, Claim, Claims, Finished, Happened, Renewal, milliseconds
 from amicrawl.fleet.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
-from amicrawl.fleet.jobs.link import fetched_copy, restore
+from amicrawl.fleet.jobs.link import fetched_copy, is_forgotten, restore
 from amicrawl.fleet.jobs.queues import queue_names
 from amicrawl.fleet.jobs.record import JobRecord, encoded_info, info_of
 
@@ -80,7 +80,9 @@ def open_job(
     store = connect_from_scrapy(redis_of(settings, environment))
     ttl = timedelta(seconds=_seconds(environment.get(LEASE_VARIABLE, ""), LEASE.total_seconds()))
     job = _patiently(
-        lambda: _held(store, unit, token, ttl) if token else _claimed(store, unit, ttl, directory)
+        lambda: (
+            _held(store, unit, token, ttl, directory) if token else _claimed(store, unit, ttl, directory)
+        )
     )
     if not job.copy.record:
         store.close()
@@ -93,6 +95,8 @@ def end_by_hand(job: HeldJob, run: Run, *, is_done: bool) -> None:
     claims, copy = Claims(job.store), job.copy
     try:
         if is_done:
+            if not copy.reported or job.claim.attempt > 1:
+                _settle(job, run.config.directory)
             info = encoded_info(info_of(copy.record, job.claim, exit_code=int(run.exit_code())))
             if claims.finish(copy.unit, copy.token, info=info) is Finished.LOST:
                 logger.warning("The job %s was another owner's when it ended", job.ident)
@@ -101,6 +105,15 @@ def end_by_hand(job: HeldJob, run: Run, *, is_done: bool) -> None:
             claims.give_back(copy.unit, copy.token, happened, why=str(run.fault or ""))
     except AmicrawlError as error:
         logger.warning("The end of the job could not be reported: %s", error)
+
+
+def _settle(job: HeldJob, directory: Path) -> None:
+    """Take the figures of *job*, and what its log lacks, from its index."""
+    from amicrawl.fleet.jobs.accounting import account_of, settle  # noqa: PLC0415  # loads Arrow
+
+    account = account_of(directory)
+    if account is not None:
+        settle(job.store, job.ident, job.copy.token, account, job.copy.unsent)
 
 
 def redis_of(settings: BaseSettings, environment: Mapping[str, str]) -> dict[str, Any]:
@@ -115,20 +128,33 @@ def redis_of(settings: BaseSettings, environment: Mapping[str, str]) -> dict[str
     return {name: environment[name] for name in _REDIS if environment.get(name)} | given
 
 
-def _held(store: JobStore, unit: str, token: str, ttl: timedelta) -> HeldJob:
-    """Return the job that a pipeline has claimed with *token*."""
+def _held(store: JobStore, unit: str, token: str, ttl: timedelta, directory: Path) -> HeldJob:
+    """Return the job that a pipeline has claimed with *token*.
+
+    One that Redis has lost since is written again, from what the pipeline has put into *directory*.
+    """
     if not token.isascii() or not token.isdigit():
         raise UsageError(
             f"{TOKEN_VARIABLE} is {token!r}: it is a number, and set by `amicrawl pipeline`."
         )
     renewed = steady_clock()
     found = Claims(store).renew(unit, int(token), ttl)
+    if found is Renewal.GONE and _is_written_back(store, unit, int(token), ttl, directory):
+        found = Renewal.REGAINED
     if found not in {Renewal.RENEWED, Renewal.REGAINED}:
         raise LeaseLost(f"The job {unit} is not ours any more ({found.value}): nothing is crawled.")
     copy = fetched_copy(store, unit, token=int(token))
     return HeldJob(
         store, copy, Claim.read(unit, copy.claim | {"token": token}), ttl, renewed, by_hand=False
     )
+
+
+def _is_written_back(store: JobStore, unit: str, token: int, ttl: timedelta, directory: Path) -> bool:
+    copy = JobCopy.read(directory)
+    if copy is None or (copy.unit, copy.token) != (unit, token) or not is_forgotten(store, copy):
+        return False
+    logger.warning("Redis had lost job %s, which was just taken; it is written again", unit)
+    return restore(store, copy, lease_ms=milliseconds(ttl), epoch=os.urandom(16).hex())
 
 
 def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> HeldJob:

@@ -21,16 +21,13 @@ import os
 import socket
 import time
 from collections import Counter, deque
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any
 
 import orjson
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from amicrawl.capture import Failure, Truncation
+from amicrawl.capture import Failure
 from amicrawl.crawl import BusyHosts
-from amicrawl.parquet import ParquetTable
+from amicrawl.fleet.jobs.accounting import BROKEN_OFF, Figures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,9 +40,6 @@ if TYPE_CHECKING:
     from amicrawl.fleet.jobs.logs import Inbox
     from amicrawl.record import CaptureItem
 
-_CLASSES = {1: "r1xx", 2: "r2xx", 3: "r3xx", 4: "r4xx", 5: "r5xx"}
-_BROKEN_OFF = frozenset({Truncation.DISCONNECT, Truncation.TIME, Truncation.UNSPECIFIED})
-_NEVER_ASKED = frozenset(failure.value for failure in Failure if failure.never_asked)
 _RULES = {
     Failure.ROBOTS_DENIED: "[robots.txt]",
     Failure.HOST_SKIPPED: "[host given up]",
@@ -53,71 +47,6 @@ _RULES = {
 }
 _IGNORED = "ignored by "
 _DROPS_TOLD_EVERY = 10
-_COLUMNS = ["status", "error", "body_length", "truncated"]
-
-
-@dataclass(slots=True)
-class Figures:
-    """Sums over rows of the index."""
-
-    r1xx: int = 0
-    r2xx: int = 0
-    r3xx: int = 0
-    r4xx: int = 0
-    r5xx: int = 0
-    runk: int = 0
-    error_count: int = 0
-    bytes_downloaded: int = 0
-    items_downloaded: int = 0
-
-    def count(self, item: CaptureItem) -> None:
-        """Add the row of *item*."""
-        capture = item.capture
-        never_asked = capture.failure is not None and capture.failure.never_asked
-        broken = capture.failure is not None or capture.truncated in _BROKEN_OFF
-        self.add(capture.status, never_asked=never_asked, is_broken=broken, size=item.body_length)
-
-    def add(self, status: int, *, never_asked: bool, is_broken: bool, size: int, rows: int = 1) -> None:
-        """Add *rows* rows alike, of *size* bytes together."""
-        self.items_downloaded += rows
-        self.bytes_downloaded += size
-        if never_asked:
-            return
-        name = _CLASSES.get(status // 100, "runk")
-        setattr(self, name, getattr(self, name) + rows)
-        if is_broken or status >= 500:
-            self.error_count += rows
-
-    def plus(self, other: Figures) -> Figures:
-        """Return the sums over both."""
-        names = [each.name for each in fields(self)]
-        return Figures(**{name: getattr(self, name) + getattr(other, name) for name in names})
-
-    def as_fields(self, *, waiting: int) -> dict[str, str | int]:
-        """Return the fields of the job record, given how many URLs are *waiting*."""
-        counted: dict[str, str | int] = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {**counted, "items_queued": self.items_downloaded + waiting}
-
-
-def figures_in(index: BinaryIO) -> Figures:
-    """Return the figures of an index, `captures.parquet`; reads all of it, some columns only."""
-    found = Figures()
-    for batch in ParquetTable(index, "captures.parquet").batches(_COLUMNS):
-        kinds = batch.column("error")
-        # The details of an error are worth nothing here, and nearly all are different.
-        failure = pc.list_element(pc.split_pattern(kinds, ":", max_splits=1), 0)
-        place = batch.schema.get_field_index("error")
-        table = pa.Table.from_batches([batch.set_column(place, "error", failure)])
-        grouped = table.group_by(["status", "error", "truncated"])
-        for row in grouped.aggregate([("body_length", "sum"), ("body_length", "count")]).to_pylist():
-            found.add(
-                row["status"],
-                never_asked=row["error"] in _NEVER_ASKED,
-                is_broken=not row["status"] or row["truncated"] in _BROKEN_OFF,
-                size=row["body_length_sum"],
-                rows=row["body_length_count"],
-            )
-    return found
 
 
 MOST_HOSTS = 50
@@ -336,7 +265,7 @@ class JobLog:
         elif capture.failure is not None:
             word = f"{capture.failure.value}: {capture.failure_detail}"[:300]
             self._inbox.download(capture.url, 0, word)
-        elif capture.truncated in _BROKEN_OFF:
+        elif capture.truncated in BROKEN_OFF:
             self._inbox.download(capture.url, capture.status, f"truncated: {capture.truncated}")
         else:
             self._inbox.download(capture.url, capture.status, "OK")
