@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import distribution, packages_distributions
@@ -91,6 +92,37 @@ def test_every_import_is_of_something_that_is_asked_for() -> None:
         of = {canonicalize_name(owner) for owner in owners.get(module, [module])}
         assert of & allowed, f"{module} in {path}"
     assert seen > 10
+
+
+NOT_IMPORTED = {
+    "warcio",  # a command, and a second reader in the tests (docs/decisions/0025)
+    "opf-fido",  # signature files, found by their place
+    "pycld2",  # these three by a name in a call
+    "python-magic",
+    "chardetng-py",
+    "python-multipart",  # Starlette's, for forms
+}
+
+
+def test_everything_that_is_asked_for_is_used() -> None:
+    owners = packages_distributions()
+    imported = {
+        canonicalize_name(owner)
+        for module, _ in imported_modules()
+        for owner in owners.get(module, [module])
+    }
+    assert asked_for_by("amicrawl") - imported == NOT_IMPORTED
+
+
+def test_the_documentation_says_what_each_dependency_is_for() -> None:
+    page = (PROJECT / "docs" / "installation.md").read_text()
+    table = page.partition("## What each dependency is for")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| ([a-z][a-z0-9, -]*) \|", table, re.MULTILINE)
+    listed = {name for names in named for name in names.split(", ")}
+    declared = [Requirement(line) for line in distribution("amicrawl").requires or []]
+    assert listed == {
+        canonicalize_name(each.name) for each in declared if "extra" not in str(each.marker or "")
+    }
 
 
 @pytest.fixture

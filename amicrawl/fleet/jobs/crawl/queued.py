@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from scrapy import signals
+from scrapy_redis.defaults import START_URLS_KEY
 
 from amicrawl.config import Durability
 from amicrawl.crawl import Run, known_arguments, offer_seed, on_a_thread, run_of, whole_number
@@ -49,8 +50,6 @@ _FORCED_AFTER = {Durability.NONE: 0.0, Durability.NORMAL: 2.0, Durability.FULL: 
 _STILL_TO_FETCH = frozenset({*WAITING, Status.IN_FLIGHT})
 
 
-DEFAULT_KEY = "%(name)s:start_urls"
-"""scrapy-redis's key of a queue; the name of the spider is filled in."""
 _LARGEST_BATCH = 5_000
 _CONSUMER = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
@@ -80,7 +79,7 @@ class QueueArguments:
     def parse(cls, given: Mapping[str, object], *, name: str, default_key: str = "") -> Self:
         """Check *given* for the spider *name*. Raises UsageError, naming what cannot be followed."""
         values = known_arguments(given, cls.__dataclass_fields__, spider=name)
-        key = (values.get("redis_key") or default_key or DEFAULT_KEY).replace("%(name)s", name)
+        key = (values.get("redis_key") or default_key or START_URLS_KEY).replace("%(name)s", name)
         if not key.isprintable() or len(key) > 500:
             raise UsageError(f"Argument redis_key={key[:60]!r} is not the name of a key in Redis.")
         consumer = values.get("consumer", "")
