@@ -78,6 +78,11 @@ class Dialer:
             if not scope.expired():
                 scope.reschedule(self._loop.time())
 
+    def postpone(self, seconds: float) -> None:
+        """Let no dial that is under way count *seconds* that have just passed."""
+        for scope in self._dials:
+            self._dials[scope] += seconds
+
     def abort(self, why: str) -> None:
         """End every dial as a failure, those that come later, too."""
         self._aborted = why

@@ -243,6 +243,16 @@ class Exchange:
         except OutputError as error:
             self.break_off(error)
 
+    def postpone(self, seconds: float) -> None:
+        """Let no limit count *seconds* that have just passed."""
+        self._deadline += seconds
+        self._window_start += seconds
+        if self.sent_at is not None:
+            self.sent_at += seconds
+        if self._quiet_by is not None:
+            self._quiet_by += seconds
+        self.wake_at += seconds
+
     def _take(self, data: bytes, watcher: Watcher) -> bool:
         """Read *data* and show it to *watcher*; return whether that has ended the exchange."""
         reader = self.reader

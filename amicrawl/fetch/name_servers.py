@@ -133,6 +133,9 @@ class NameServers:
 
     def _wake(self) -> None:
         self._timer = None
+        # What has come is read before the time of a question is up: this process may have been stopped.
+        for fd in tuple(self._watched):
+            self._act(fd, pycares.ARES_SOCKET_BAD)
         self._act(pycares.ARES_SOCKET_BAD, pycares.ARES_SOCKET_BAD)
         self._sleep()
 

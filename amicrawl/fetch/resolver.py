@@ -53,6 +53,7 @@ class AddressSource(Protocol):
         """Give everything back; what is under way may end without an answer."""
 
 
+_LAST_LOOK = 0.05
 _THIS_MACHINE = ("127.0.0.1", "::1")
 
 
@@ -75,6 +76,9 @@ class Resolver:
             return known
         answer = self._asked.get(host) or self._ask(host)
         await asyncio.wait({answer}, timeout=max(0, within))
+        if not answer.done():
+            # Where the process was stopped meanwhile, the answer is in a socket: it is read now.
+            await asyncio.wait({answer}, timeout=_LAST_LOOK)
         if not answer.done():
             return Unresolved(Failure.NAME_LOOKUP_FAILED, "The look-up of the name took too long.")
         return answer.result()

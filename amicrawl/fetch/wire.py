@@ -45,6 +45,8 @@ _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})
 _CLOSED = "The wire was closed."
 _SWEEP = 0.05
 """Seconds between two looks at the exchanges and dials whose time may be up: one timer for all."""
+_STOOD_STILL = 1.0
+"""Seconds by which such a look may be late before the time until then counts for no limit."""
 
 
 class Wire:
@@ -84,6 +86,8 @@ class Wire:
         """What is begun with the next turn of the loop."""
         self._timer: asyncio.TimerHandle | None = None
         self._lateness = Lateness()
+        self._stood = 0.0
+        """Seconds in which nothing ran here, so far."""
         self._active = 0
         self._closing: asyncio.Event | None = None
 
@@ -180,6 +184,7 @@ class Wire:
         """Send *message*, on a kept connection if there is one; receive the response."""
         limits, patience = self._limits, self._patience
         lane = pool.lane(message.route)
+        deadline -= self._stood
         connection: Connection | None = None
         if message.repeatable:
             connection = pool.take(lane) or await pool.wait(lane)
@@ -187,9 +192,9 @@ class Wire:
             is_kept = connection is not None
             if connection is None:
                 departs()
-                connection = await self._dial(pool, lane, deadline)
+                connection = await self._dial(pool, lane, deadline + self._stood)
             exchange = Exchange(
-                connection, message, limits=limits, deadline=deadline, watcher=watcher,
+                connection, message, limits=limits, deadline=deadline + self._stood, watcher=watcher,
                 max_body=limits.max_body if max_body is None else max_body or sys.maxsize,
                 lateness=self._lateness, ended=self._loop.create_future(),
                 answer_within=None if patience is None else patience.seconds,
@@ -272,13 +277,27 @@ class Wire:
         self._lateness.seconds = now - self._lateness.due
         if self._on_lag is not None:
             self._on_lag(self._lateness.seconds)
-        for exchange in [each for each in self._exchanges if each.wake_at <= now]:
-            exchange.wake(now)
-        self._dialer.expire(now)
+        if self._lateness.seconds > _STOOD_STILL:
+            self._stood_still(self._lateness.seconds)
+        else:
+            for exchange in [each for each in self._exchanges if each.wake_at <= now]:
+                exchange.wake(now)
+            self._dialer.expire(now)
         self._timer = None
         self._lateness.due = inf
         if self._exchanges or self._dialer.is_busy:
             self._watch_time()
+
+    def _stood_still(self, seconds: float) -> None:
+        """Let no time limit count the *seconds* in which nothing ran here, until the next look.
+
+        A process that was stopped, or a machine that paused, finds responses in its sockets that came in
+        time: they are read first.
+        """
+        self._stood += seconds
+        for exchange in self._exchanges:
+            exchange.postpone(seconds)
+        self._dialer.postpone(seconds)
 
     def _watch_time(self) -> None:
         """Have `_sweep` called soon."""

@@ -138,6 +138,64 @@ def test_patience_bounds_the_wait_for_the_first_byte_and_nothing_else(
     capture.body.close()
 
 
+@pytest.mark.parametrize("patient", [True, False], ids=["whole time", "first byte"])
+@pytest.mark.parametrize("size", [5, 6_000_000], ids=["in the socket", "more than a socket holds"])
+def test_a_response_that_came_while_the_process_was_stopped_is_kept(
+    run: Run, make_wire: Callable[..., Wire], size: int, *, patient: bool
+) -> None:
+    """Longer than its time limit; a loop that is blocked is as still as a process that is stopped."""
+    wire = {} if patient else {"patience": AdaptiveTimeout(1.0, 1.0)}
+
+    def serve(connection: socket.socket) -> None:
+        connection.recv(9999)
+        time.sleep(0.5)
+        connection.sendall(OK + b"Content-Length: %d\r\n\r\n" % size + bytes(size))
+
+    async def fetch(url: str) -> Capture:
+        async with make_wire(wire=wire, timeout=1.0 if patient else 60.0) as opened:
+            fetching = asyncio.ensure_future(opened.fetch(WireRequest(url=url)))
+            await asyncio.sleep(0.2)
+            time.sleep(2.5)  # noqa: ASYNC251  # the point of it
+            return await fetching
+
+    with LoopbackServer(serve) as server:
+        capture = run(fetch(server.url))
+    assert (capture.failure, capture.truncated, len(capture.body)) == (None, None, size)
+    capture.body.close()
+
+
+def test_a_connection_that_was_being_made_when_the_process_was_stopped_has_its_time_yet(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    def resolve(_: str) -> list[str]:
+        time.sleep(0.5)
+        return ["127.0.0.1"]
+
+    async def fetch(port: int) -> Capture:
+        async with make_wire(wire={"resolve": resolve}, timeout=1.0, connect_timeout=1.0) as opened:
+            fetching = asyncio.ensure_future(opened.fetch(WireRequest(url=f"http://a.example:{port}/")))
+            await asyncio.sleep(0.2)
+            time.sleep(2.5)  # noqa: ASYNC251  # the point of it
+            return await fetching
+
+    with LoopbackServer(answer(OK + FIVE)) as server:
+        assert content(run(fetch(server.port))) == b"hello"
+
+
+def test_a_server_that_says_nothing_is_given_up_after_a_stop_as_before(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    async def fetch(url: str) -> Capture:
+        async with make_wire(timeout=1.0) as opened:
+            fetching = asyncio.ensure_future(opened.fetch(WireRequest(url=url)))
+            await asyncio.sleep(0.2)
+            time.sleep(1.5)  # noqa: ASYNC251  # the point of it
+            return await fetching
+
+    with LoopbackServer(silence) as server:
+        assert run(fetch(server.url)).failure is Failure.RESPONSE_TIMEOUT
+
+
 def test_patience_runs_from_the_last_byte_that_was_sent_and_is_told_how_long_answers_take(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
