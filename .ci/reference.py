@@ -16,6 +16,8 @@ from amicrawl.crawlfile.keys import (
     FILE_NAME,
     HOST_KEYS,
     KEYS,
+    PATTERN,
+    TABLES,
     Key,
     description_of,
     schema_text,
@@ -29,7 +31,8 @@ SCHEMA = ROOT / "amicrawl" / "crawlfile" / FILE_NAME
 
 def reference() -> dict[Path, str]:
     """Return the content that each file of the reference should have."""
-    keys = [*KEYS.values(), *HOST_KEYS.values()]
+    _check_sections(CRAWL_FILES)
+    keys = [*KEYS.values(), PATTERN, *HOST_KEYS.values()]
     return {
         SETTINGS: _with_rows(SETTINGS, "Setting", [_setting_rows()]),
         CRAWL_FILES: _with_rows(CRAWL_FILES, "Key", _by_table(keys)),
@@ -59,6 +62,13 @@ def _setting_rows() -> list[str]:
 
 def _setting_for_field(name: re.Match[str]) -> str:
     return f"`{PREFIX}{name[1].upper()}`" if name[1] in CrawlConfig.model_fields else name[0]
+
+
+def _check_sections(page: Path) -> None:
+    """Exit where the sections of *page* are not the tables: each would show the keys of another."""
+    sections = re.findall(r"^### `\[([a-z]+)", page.read_text(), re.MULTILINE)
+    if sections != list(TABLES):
+        sys.exit(f"{page.name} has sections for {sections}, and the tables are {list(TABLES)}.")
 
 
 def _by_table(keys: list[Key]) -> list[list[str]]:

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from amicrawl.errors import UsageError
+from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Mapping
@@ -141,6 +142,13 @@ def _names(value: object) -> object:
     return tuple(value.replace(",", " ").split()) if isinstance(value, str) else value
 
 
+def _ages(value: object) -> object:
+    """Read one span of time, which is for all URLs, or an object of JSON with one for each pattern."""
+    if not isinstance(value, str):
+        return value
+    return parsed(value.encode()) if value.lstrip().startswith("{") else ({"*": value} if value else {})
+
+
 def _warc_prefix(value: str) -> str:
     """Refuse a prefix that would name another directory or a hidden file."""
     if re.fullmatch(WARC_PREFIX, value) is None:
@@ -153,6 +161,9 @@ def _warc_prefix(value: str) -> str:
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
+Span = Annotated[str, Field(pattern=r"^[0-9]{1,6}[mhdw]$")]
+"""A span of time, as `30m`, `12h`, `7d` or `4w`."""
+Ages = Annotated[dict[str, Span], BeforeValidator(_ages)]
 
 
 class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
@@ -303,6 +314,10 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     host_overrides: dict[str, dict[str, Any]] = {}
     """Settings of single hosts, by host name: `delay`, `per_host`, `robots`, `auth` and others. Best
     written in a crawl file."""
+
+    recrawl_after: Ages = {}
+    """Age from which captured URLs are requested again by a recrawl, such as `1d`, or an object of JSON
+    with patterns of URLs: `{"*": "7d", "/news/*": "1h"}`. Default: when they have probably changed."""
 
     surts: Words = ()
     """SURT prefixes of URLs that are in scope."""

@@ -31,9 +31,12 @@ _LISTS = frozenset(
     | {".xml", ".rss", ".atom", ".gz", ".zst"}
 )
 """Endings of seed lists."""
+_AGES = f"{PREFIX}RECRAWL_AFTER"
 _MOST = 1 << 20
 """Bytes of a crawl file without an ending: a larger file is a list."""
 _OUT = f"{PREFIX}OUT"
+ALL_AGES = "0h"
+"""The age from which every URL is due."""
 _DEFAULT_OUT = CrawlConfig.model_fields["out"].default
 
 
@@ -242,7 +245,8 @@ def _plan(file: CrawlFile, out: Path, *, by_hand: bool) -> Plan:
 def _spider_line(path: Path, file: CrawlFile, planned: Plan, *, directory: Path) -> list[str]:
     if planned.action is Action.RECRAWL:
         # What was asked for on the command line is for the spider of the file, but for the output.
-        return ["recrawl", "-a", f"dir={directory / planned.run_id}", "-a", f"config={path}"]
+        line = ["recrawl", "-a", f"dir={directory / planned.run_id}", "-a", f"config={path}"]
+        return line if _AGES in file.settings else [*line, "-a", f"after={file.schedule.every_text}"]
     return [file.spider, "-a", f"config={path}"]
 
 
@@ -260,23 +264,40 @@ Directory = Annotated[str, typer.Argument(metavar="DIR", help="The output direct
 Before = Annotated[
     str,
     typer.Option(
-        "--before",
         metavar="DATE",
-        help="Include what is due until then, for example 2027-01-31; a far date takes every URL.",
+        help="Include what has probably changed until then, for example 2027-01-31.",
         show_default="now",
     ),
 ]
+After = Annotated[
+    str,
+    typer.Option(metavar="SPAN", help="Request again what is that old: 12h, 7d, 4w."),
+]
+All = Annotated[bool, typer.Option("--all", help="Request every URL again.")]
 
 
 @grouped
-def recrawl(directory: Directory, *, before: Before = "", request: RequestOptions) -> None:
+def recrawl(
+    directory: Directory,
+    *,
+    before: Before = "",
+    after: After = "",
+    everything: All = False,
+    request: RequestOptions,
+) -> None:
     """Request again what is due of the crawl in DIR, and store what has changed.
 
-    Example: amicrawl recrawl ami-out --before 2100-01-01
+    Example: amicrawl recrawl ami-out --after 7d
 
-    This is `scrapy crawl recrawl`. When a URL is due depends on how often its page was found changed.
+    This is `scrapy crawl recrawl`. Without --after and --all, a URL is due when its page has probably
+    changed: after a week at first, and then by how often it was found changed.
     """
-    given = {"dir": directory, **({"before": before} if before else {})}
+    if sum(map(bool, (before, after, everything))) > 1:
+        raise UsageError(
+            "--before, --after and --all are three rules for what is due. Give one of them."
+        )
+    rules = {"before": before, "after": ALL_AGES if everything else after}
+    given = {"dir": directory} | {name: value for name, value in rules.items() if value}
     further = [*settings_options(request.all_settings()), *request.log_options()]
     begin(["recrawl"], given | pairs(request.arguments or [], option="-a"), further)
 
@@ -335,7 +356,7 @@ def _urls(name: str) -> str:
 
 def _what_to_do_with(directory: Path) -> str:
     if (directory / "captures.parquet").exists():
-        return f"To fetch again what is due of the crawl in it: amicrawl recrawl {directory}"
+        return f"To fetch the URLs of the crawl in it again: amicrawl recrawl {directory} --all"
     return "Give a URL, a seed list or a crawl file."
 
 

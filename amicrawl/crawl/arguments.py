@@ -138,7 +138,9 @@ class RecrawlArguments:
     dir: str
     """The directory that was crawled into; what is fetched is added there."""
     before: int
-    """What is due up to this hour since 1970 is fetched."""
+    """What is due up to this hour since 1970 is fetched, unless an age is given."""
+    after: str | None = None
+    """The age from which all URLs are fetched again, such as `1d`; it overrides the setting."""
     config: str | None = None
     """The crawl file that the settings were taken from, where they were."""
 
@@ -150,9 +152,12 @@ class RecrawlArguments:
             raise UsageError(
                 "The spider `recrawl` needs the directory of an earlier crawl: give it, -a dir=ami-out."
             )
+        if values.get("before") and values.get("after"):
+            raise UsageError("before and after are two rules for what is due. Give one of them.")
         return cls(
             dir=values["dir"],
             before=_hour(values.get("before", "")),
+            after=values.get("after") or None,
             config=values.get("config") or None,
         )
 
@@ -349,6 +354,8 @@ class CrawlSpec:
     """Whether another process reads the seed list, and sends what is ours."""
     recrawl_before: int | None = None
     """The hour since 1970 up to which settled rows are due again; None for a crawl of new ones."""
+    recrawl_by_age: bool = False
+    """Whether they are due from an age on instead, that of AMICRAWL_RECRAWL_AFTER."""
     shard: int = 0
     shards: int = 1
     """The crawl takes the hosts of the part number *shard* of so many."""
@@ -367,6 +374,7 @@ class CrawlSpec:
             rebuilds=bool(getattr(arguments, "rebuild", False)),
             strict=bool(getattr(arguments, "strict", False)),
             recrawl_before=getattr(spider, "recrawl_before", None),
+            recrawl_by_age=bool(getattr(spider, "recrawl_by_age", False)),
             shard=getattr(arguments, "shard", 0),
             shards=getattr(arguments, "shards", 1),
         )

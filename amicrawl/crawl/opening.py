@@ -28,13 +28,16 @@ from amicrawl.frontier import (
     RESTING,
     WAITING,
     Admission,
+    AgeLimits,
     Cause,
     DurableFrontier,
     LivePartition,
     Revisits,
     Status,
+    grown_old,
     kept_out,
     make_due,
+    old_at,
 )
 from amicrawl.politeness import LONGEST_UNREACHED
 from amicrawl.seed import earlier_indexes
@@ -137,13 +140,32 @@ class Opening:
             asked_again=asked_again_at(before),
         )
         let_in = _let_in(partition, changed)
+        asked_again = self._make_old_due(asked_again_at(before)) + let_in
         frontier = self._frontier(now)
         pages = 0 if following is None else self._recall(following, frontier, changed)
         frontier.flush()
-        write_policy(partition.directory, before, policy, asked_again=let_in > 0, disk=self.disk)
-        found = resumed(frontier, repaired, recrawls=self.spec.continues)
+        write_policy(partition.directory, before, policy, asked_again=asked_again > 0, disk=self.disk)
+        found = resumed(frontier, repaired, recrawls=self.spec.continues, ages=self._ages)
         names = tuple(name for part in changed.values() for name in part)
         return frontier, replace(found, changed=names, let_in=let_in, read_again=pages)
+
+    @property
+    def _ages(self) -> AgeLimits | None:
+        """The ages from which captures are due again; None where their rate of change says when."""
+        ages = self.config.recrawl_after if self.spec.recrawl_by_age else None
+        return AgeLimits(ages) if ages else None
+
+    def _make_old_due(self, asked_again: int) -> int:
+        """Make due what a recrawl by age takes; return how many URLs.
+
+        *asked_again* is when that was done last, in Unix milliseconds; 0 for never.
+        """
+        if self._ages is None:
+            return 0
+        hour = int(time.time() // 3600)
+        rows = grown_old(self.partition, self._ages, hour=hour, since=asked_again // 3_600_000)
+        make_due(self.partition, rows, hour=hour)
+        return len(rows)
 
     @property
     def _renders(self) -> bool:
@@ -169,7 +191,7 @@ class Opening:
             self.limit,
             wall=time.time,
             now=now,
-            recrawl_before=spec.recrawl_before,
+            recrawl_before=None if self._ages is not None else spec.recrawl_before,
             renews=not spec.resumes and not _is_next_of_jobdir(self.config, spec, disk=self.disk),
             pace=self.pacing.pace,
             longest_wait=_longest_wait(self.config),
@@ -306,16 +328,18 @@ class Resumed:
         return text
 
 
-def resumed(frontier: DurableFrontier, repaired: Reconciled, *, recrawls: bool) -> Resumed:
+def resumed(
+    frontier: DurableFrontier, repaired: Reconciled, *, recrawls: bool, ages: AgeLimits | None = None
+) -> Resumed:
     """Return how *frontier* was found, given what had to be *repaired* in it.
 
-    *recrawls* tells whether settled URLs are fetched again, too, once due.
+    *recrawls* tells whether settled URLs are fetched again, too, once due, by *ages* if there are any.
     """
     if frontier.partition.opened.is_new:
         return Resumed(index_rows=repaired.index_rows)
     counts = frontier.counts
     standing = _standing(frontier) if not frontier.queued else {}
-    taken = WAITING | RESTING if recrawls else WAITING
+    taken = WAITING | RESTING if recrawls and ages is None else WAITING
     return Resumed(
         found=True,
         done=sum(counts[status] for status in _DONE),
@@ -325,7 +349,7 @@ def resumed(frontier: DurableFrontier, repaired: Reconciled, *, recrawls: bool) 
         settled_by_index=repaired.settled,
         lost=repaired.lost,
         standing=standing,
-        next_due=_first_due(frontier, taken) if standing else 0,
+        next_due=_first_due(frontier, taken, ages) if standing else 0,
         index_rows=repaired.index_rows,
     )
 
@@ -349,9 +373,14 @@ def _standing(frontier: DurableFrontier) -> dict[str, int]:
     return {words: number for words, number in found.items() if number}
 
 
-def _first_due(frontier: DurableFrontier, statuses: Collection[Status]) -> int:
-    """Return the earliest hour at which a row in one of *statuses* is due; 0 where there is none."""
+def _first_due(frontier: DurableFrontier, statuses: Collection[Status], ages: AgeLimits | None) -> int:
+    """Return the earliest hour at which a row in one of *statuses* is due; 0 where there is none.
+
+    With *ages*, that at which a settled row is old as well.
+    """
     wanted, first = [int(status) for status in statuses], 0
+    if ages is not None:
+        first = int(min(old_at(frontier.partition, ages)[1], default=0))
     for rows in frontier.partition.state.rows.pages():
         dues = rows["next_due"][np.isin(rows["status"], wanted) & (rows["next_due"] > 0)]
         if len(dues):

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from amicrawl.config import CrawlConfig
 from amicrawl.crawlfile.faults import Fault
-from amicrawl.crawlfile.keys import CONFIG_TABLES, HOST, KEYS, SEEDS, SITE
+from amicrawl.crawlfile.keys import CONFIG_TABLES, HOST, SEEDS, SITE, key_at
 from amicrawl.crawlfile.schedule import SAMPLE, run_id_at
 from amicrawl.crawlfile.secrets import ENV, FILE, exposure, is_reference
 from amicrawl.discovery import IgnoreSet, Scope, set_names
@@ -65,7 +65,8 @@ def contradictions(sheet: Sheet, *, spider: str, needs_operator: bool = True) ->
     if needs_operator or ("request", "operator") in sheet.entries:
         yield from _contact(sheet)
     for key, entry in sheet.entries.items():
-        takers = KEYS[key[0], key[1]].spiders if key[0] != HOST else ()
+        known = key_at(key)
+        takers = known.spiders if known is not None else ()
         if takers and spider not in takers:
             yield entry.fault(
                 f"{key[-1]} is for the spider {takers[0]}, and this is a crawl of the spider {spider}."

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.config import PREFIX
 from amicrawl.crawlfile.checks import contradictions, faults_in, host_name, notes_on, seeds_missing
 from amicrawl.crawlfile.faults import CrawlFileError, Fault
-from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, SEEDS, SITE, TABLES
+from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, RECRAWL, SEEDS, SITE, TABLES, key_at
 from amicrawl.crawlfile.reading import from_directory, read_sheet
 from amicrawl.crawlfile.schedule import CrawlSchedule, duration_of, run_id_at
 
@@ -125,6 +125,9 @@ def _assembled(sheet: Sheet, spider: str) -> CrawlFile:
     run_id = str(values.get(("output", "run_id"), ""))
     if run_id:
         settings[f"{PREFIX}RUN_ID"] = run_id_at(run_id, datetime.now(UTC))
+    if ages := {key[1]: entry.value for key, entry in sheet.entries.items() if key[0] == RECRAWL}:
+        every_page = {"*": ages.pop("after")} if "after" in ages else {}
+        settings[f"{PREFIX}RECRAWL_AFTER"] = every_page | ages
     if overrides := _overrides(sheet):
         settings[f"{PREFIX}HOST_OVERRIDES"] = overrides
     every = values.get(("schedule", "every"))
@@ -167,7 +170,8 @@ def effective(sheet: Sheet, *, directory: Path) -> str:
 
 def _lines(sheet: Sheet, directory: Path) -> Iterator[str]:
     for table in ("", *TABLES):
-        keys = [key for key in KEYS if key[0] == table and key in sheet.entries]
+        keys: list[EntryKey] = [key for key in KEYS if key[0] == table and key in sheet.entries]
+        keys += [key for key in sheet.entries if key[0] == table == RECRAWL and key not in keys]
         if keys and table:
             yield from ("", f"[{table}]")
         for key in keys:
@@ -181,10 +185,11 @@ def _lines(sheet: Sheet, directory: Path) -> Iterator[str]:
 
 
 def _pair(key: EntryKey, entry: KeyEntry, directory: Path) -> str:
-    known = HOST_KEYS[key[-1]] if key[0] == HOST else KEYS[key[0], key[1]]
+    known = key_at(key)
+    assert known is not None
     value = from_directory(entry.value, directory.absolute()) if known.kind.is_path else entry.value
     place = "".join(c if c.isprintable() else "?" for c in f"{entry.path}, line {entry.line}")
-    return f"{key[-1]} = {_value(value)}  # {place}"
+    return f"{_key(key[-1])} = {_value(value)}  # {place}"
 
 
 def _value(value: Any) -> str:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 SEEDS, SITE = "seeds", "site"
 HOST = "host"
 """The table with the settings of single hosts."""
+RECRAWL = "recrawl"
+"""The table with the ages from which URLs are requested again, in which keys may be patterns."""
 
 _SETTINGS: dict[str, tuple[str, ...]] = {
     "seeds": ("identity",),
@@ -69,6 +71,7 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
         "bucket", "remove_uploaded",
     ),
     "watch": ("metrics", "webhooks", "webhook_secret", "log_format", "progress_every"),
+    RECRAWL: ("recrawl_after",),
     HOST: ("host_overrides",),
 }  # fmt: skip
 
@@ -139,6 +142,16 @@ _SCHEDULE = (
     Key("schedule", "recrawl", kind=kinds.switch(),
         meaning="When the crawl is due, fetch again what has probably changed, in the same directory."),
 )  # fmt: skip
+
+_RECRAWL = (
+    Key(RECRAWL, "after", kind=kinds.duration(), setting=f"{PREFIX}RECRAWL_AFTER",
+        meaning="Age from which a captured URL is requested again by a recrawl. Default: `every` of the "
+        "schedule; without one, when its page has probably changed."),
+)  # fmt: skip
+PATTERN = Key(RECRAWL, '"/news/*"', kind=kinds.duration(),
+    meaning="The same for URLs that match a pattern in quotes, where `*` stands for any characters: one "
+    "that begins with `/` is compared with path and query, any other with the whole URL. The longest "
+    "that matches counts.")  # fmt: skip
 
 HOST_KEYS: Mapping[str, Key] = {
     key.name: key
@@ -213,14 +226,14 @@ def _kind_of(name: str, field: FieldInfo) -> ValueKind:
 def _all() -> dict[tuple[str, str], Key]:
     keys = [*_ARGUMENTS]
     for table, names in _SETTINGS.items():
-        if table != HOST:
+        if table not in (HOST, RECRAWL):
             keys += [
                 Key(table, name, kind=_kind_of(name, CrawlConfig.model_fields[name]),
                     setting=PREFIX + name.upper())
                 for name in names
             ]  # fmt: skip
         keys += [key for key in _OTHER_SETTINGS if key.table == table]
-    return {(key.table, key.name): key for key in [*TOP, *keys, *_SCHEDULE]}
+    return {(key.table, key.name): key for key in [*TOP, *keys, *_SCHEDULE, *_RECRAWL]}
 
 
 KEYS: Mapping[tuple[str, str], Key] = _all()
@@ -229,6 +242,15 @@ TABLES: tuple[str, ...] = (*dict.fromkeys(table for table, _ in KEYS if table), 
 """The tables there are."""
 CONFIG_TABLES: Mapping[str, str] = {name: table for table, names in _SETTINGS.items() for name in names}
 """The table of each field of `CrawlConfig`."""
+
+
+def key_at(place: tuple[str, ...]) -> Key | None:
+    """Return the key at *place*: `("politeness", "delay")`, `("host", "example.org", "delay")`."""
+    if place[0] == HOST:
+        return HOST_KEYS.get(place[-1])
+    known = KEYS.get((place[0], place[1]))
+    is_pattern = place[0] == RECRAWL and ("*" in place[1] or "/" in place[1])
+    return PATTERN if known is None and is_pattern else known
 
 
 def tables_of(name: str) -> list[str]:
@@ -269,6 +291,7 @@ def crawl_file_schema() -> dict[str, Any]:
         for table in TABLES
         if table != HOST
     }
+    tables[RECRAWL]["patternProperties"] = {"[*/]": _property(PATTERN)}
     hosts = {
         "type": "object",
         "description": "Settings of single hosts, by host name in quotes.",

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.config import PREFIX
 from amicrawl.crawlfile.faults import Fault
-from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, TABLES, tables_of
+from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, TABLES, key_at, tables_of
 from amicrawl.crawlfile.lines import key_lines, parsed_toml
 from amicrawl.crawlfile.secrets import FILE, is_reference
 from amicrawl.errors import InputError
@@ -197,8 +197,8 @@ class _OwnEntries:
                 self._take_host(host, entry)
         else:
             for name, entry in value.items():
-                if (table, name) in KEYS:
-                    self._take_value(KEYS[table, name], (table, name), (table, name), entry)
+                if (key := key_at((table, name))) is not None:
+                    self._take_value(key, (table, name), (table, name), entry)
                 else:
                     self._fault((table, name), _unknown(table, name))
 
@@ -223,7 +223,7 @@ class _OwnEntries:
                 self._fault((*place, name), _unknown(HOST, name))
 
     def _take_value(self, key: Key, place: KeyPath, entry_key: EntryKey, value: Any) -> None:
-        if complaint := _complaint(key, value):
+        if complaint := _complaint(key, entry_key[-1], value):
             self._fault(place, complaint)
             self.refused.add(entry_key)
             return
@@ -252,8 +252,8 @@ def from_directory(value: Any, directory: Path) -> Any:
     return str(directory / value)
 
 
-def _complaint(key: Key, value: Any) -> str:
-    """Return what is wrong with *value* under *key*; empty where nothing is."""
+def _complaint(key: Key, name: str, value: Any) -> str:
+    """Return what is wrong with *value* under *key*, written as *name*; empty where nothing is."""
     if key.name == "proxy" and isinstance(value, str) and "@" in value and not is_reference(value):
         return (
             "proxy has a user name or a password in it, which must not stand in a crawl file. Keep the "
@@ -267,7 +267,7 @@ def _complaint(key: Key, value: Any) -> str:
             f"{key.name} must not stand in a crawl file itself. Keep it elsewhere, and write "
             f'{key.name} = "env:NAME" or "file:PATH".'
         )
-    return f"{key.name} is {shown(value)}, and must be {key.kind.wanted}."
+    return f"{name} is {shown(value)}, and must be {key.kind.wanted}."
 
 
 def shown(value: Any) -> str:

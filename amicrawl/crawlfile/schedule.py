@@ -41,6 +41,12 @@ class CrawlSchedule:
     recrawl: bool = False
     """Whether it is then asked again in place."""
 
+    @property
+    def every_text(self) -> str:
+        """`every` in minutes, as `duration_of` reads it."""
+        assert self.every is not None
+        return f"{self.every // timedelta(minutes=1)}m"
+
 
 class LastCrawl(NamedTuple):
     """What a directory's `crawl.json` says of the latest crawl into it."""

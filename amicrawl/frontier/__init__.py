@@ -16,7 +16,7 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.frontier.admission import Admission, Trap, classify
-    from amicrawl.frontier.corrections import failed, kept_out, make_due
+    from amicrawl.frontier.corrections import failed, grown_old, kept_out, make_due, old_at
     from amicrawl.frontier.dump import dump_pieces, read_dump
     from amicrawl.frontier.durable import DurableFrontier
     from amicrawl.frontier.format.strings import string_at
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.opening import Opened, best_state, load
     from amicrawl.frontier.outcomes import Soft404Detector, judge
-    from amicrawl.frontier.revisits import Revisits, fingerprint_of
+    from amicrawl.frontier.revisits import AgeLimits, Revisits, fingerprint_of
     from amicrawl.frontier.row import (
         Dispatch,
         Found,
@@ -78,6 +78,7 @@ else:
         Outcome="row",
         PartitionState="state",
         RESTING="states",
+        AgeLimits="revisits",
         Revisits="revisits",
         Settled="row",
         Soft404Detector="outcomes",
@@ -98,10 +99,12 @@ else:
         is_route="row",
         is_settled_since="inventory",
         judge="outcomes",
+        grown_old="corrections",
         kept_out="corrections",
         list_directory="store.directory",
         load="opening",
         make_due="corrections",
+        old_at="corrections",
         offer_of="row_strings",
         offered="row_strings",
         read_dump="dump",
@@ -128,6 +131,7 @@ __all__ = [
     "STATUSES",
     "WAITING",
     "Admission",
+    "AgeLimits",
     "Cause",
     "Copies",
     "Dispatch",
@@ -163,6 +167,7 @@ __all__ = [
     "find_url",
     "fingerprint_of",
     "frontier_directory",
+    "grown_old",
     "hops_of",
     "is_route",
     "is_settled_since",
@@ -173,6 +178,7 @@ __all__ = [
     "make_due",
     "offer_of",
     "offered",
+    "old_at",
     "open_rows",
     "partition_in",
     "read_dump",

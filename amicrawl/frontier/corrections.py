@@ -14,7 +14,7 @@ import numpy as np
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.inventory import is_settled_since
 from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
-from amicrawl.frontier.states import WAITING, Cause, Status
+from amicrawl.frontier.states import RESTING, WAITING, Cause, Status
 from amicrawl.frontier.url_row import place_of
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.outcomes import Settling
     from amicrawl.frontier.queue import Queue
-    from amicrawl.frontier.revisits import Revisits
+    from amicrawl.frontier.revisits import AgeLimits, Revisits
     from amicrawl.frontier.row import Flights, Offer, Outcome
     from amicrawl.urls import UrlKey
 
@@ -53,6 +53,41 @@ def failed(
     found |= np.isin(rows["http_status"], list(http_statuses))
     waits_for_nothing = np.isin(rows["status"], [*WAITING]) & (rows["next_due"] == 0)
     return _present(partition, found & ~waits_for_nothing & (rows["status"] != Status.IN_FLIGHT))
+
+
+def grown_old(partition: LivePartition, ages: AgeLimits, *, hour: int, since: int) -> np.ndarray:
+    """Return the numbers of the settled rows that are as old at *hour* as *ages* say.
+
+    Where captured rows wait, a recrawl that made them due at the hour *since* was ended before it came
+    to them, and is resumed: what was captured from then on is left out.
+    """
+    rows = partition.state.rows.columns("status", "last_crawled", "retry_count")
+    last = rows["last_crawled"]
+    waits = np.isin(rows["status"], [*WAITING]) & (last > 0) & (rows["retry_count"] == 0)
+    numbers, dues = old_at(partition, ages)
+    found = dues <= hour
+    if since and len(_present(partition, waits)):
+        found &= last[numbers] < since
+    return numbers[found]
+
+
+def old_at(partition: LivePartition, ages: AgeLimits) -> tuple[np.ndarray, np.ndarray]:
+    """Return the numbers of the settled rows that *ages* are about, and the hours they are old from.
+
+    A row that was never captured, as one that robots.txt forbids, is as old as the partition can say: it
+    was settled when it was first seen.
+    """
+    rows = partition.state.rows.columns("status", "first_seen", "last_crawled", "url_ref")
+    settled = np.isin(rows["status"], [*RESTING])
+    numbers = _present(partition, settled)
+    last = np.where(rows["last_crawled"] > 0, rows["last_crawled"], rows["first_seen"])[numbers]
+    if ages.is_one:
+        return numbers, last.astype(np.int64) + ages.least
+    texts = (partition.texts_at(reference) for reference in rows["url_ref"][numbers].tolist())
+    limits = [ages.of(offered(*each).seed.url) for each in texts]
+    named = np.array([limit is not None for limit in limits], bool)
+    hours = np.array([limit or 0 for limit in limits], np.int64)
+    return numbers[named], (last.astype(np.int64) + hours)[named]
 
 
 def make_due(partition: LivePartition, numbers: np.ndarray, *, hour: int) -> None:

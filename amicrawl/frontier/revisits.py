@@ -17,6 +17,7 @@ priority 1. Pure functions.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from math import exp, inf, log
 from typing import TYPE_CHECKING, NamedTuple
@@ -24,6 +25,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from amicrawl.frontier.row import Found, Outcome
     from amicrawl.frontier.url_row import HostRow, UrlRow
     from amicrawl.seed import Seed
@@ -300,6 +303,41 @@ def recrawl(
     return Recrawl(
         rate, next_due(history.last_crawled, interval, now=now, path_key=path_key, params=params)
     )
+
+
+_HOURS = {"m": 1 / 60, "h": 1, "d": 24, "w": 168}
+
+
+class AgeLimits:
+    """The ages from which captured URLs are due again, by pattern; the longest that matches counts.
+
+    In a pattern `*` stands for any characters. One that begins with a slash is compared with path and
+    query of a URL, any other with the whole URL. A URL that matches none is never due. Ages are hours,
+    rounded down: the moment of a capture is known to the hour.
+    """
+
+    def __init__(self, spans: Mapping[str, str]) -> None:
+        """*spans* are spans of time (`30m`, `12h`, `7d`, `4w`) by pattern."""
+        longest_first = sorted(spans, key=len, reverse=True)
+        self._hours = [int(int(spans[name][:-1]) * _HOURS[spans[name][-1]]) for name in longest_first]
+        self._patterns = [
+            re.compile(".*".join(map(re.escape, name.split("*"))), re.DOTALL) for name in longest_first
+        ]
+        self._of_paths = [name.startswith("/") for name in longest_first]
+        self.least = min(self._hours)
+        """The least of the ages."""
+        self.is_one = list(spans) == ["*"]
+        """Whether one age is that of all URLs."""
+
+    def of(self, url: str) -> int | None:
+        """Return the age in hours from which *url* is due again; None for never."""
+        _, _, rest = url.partition("://")
+        at = min((rest.find(mark) for mark in "/?#" if mark in rest), default=len(rest))
+        path = rest[at:] if rest[at : at + 1] == "/" else "/" + rest[at:]
+        for pattern, hours, of_path in zip(self._patterns, self._hours, self._of_paths, strict=True):
+            if pattern.fullmatch(path if of_path else url):
+                return hours
+        return None
 
 
 LEVEL = 1.0

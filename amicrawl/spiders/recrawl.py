@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
+from amicrawl.config import PREFIX
 from amicrawl.crawl import RecrawlArguments, configured, explained, read_starts, run_of, site_crawled_in
 from amicrawl.spiders import FrontierSpider
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from amicrawl.crawl import SiteArguments
     from amicrawl.seed import Seed
+
+AGES = f"{PREFIX}RECRAWL_AFTER"
 
 
 class RecrawlSpider(FrontierSpider):
@@ -27,6 +30,9 @@ class RecrawlSpider(FrontierSpider):
 
     follows_links = False
     """Whether the crawl takes what its pages lead to: where the spider `site` was there before."""
+
+    recrawl_by_age = False
+    """Whether what is due follows from the age of captures, and not from how often pages change."""
 
     starts: tuple[Seed, ...] = ()
     depth = ""
@@ -43,7 +49,10 @@ class RecrawlSpider(FrontierSpider):
         arguments = RecrawlArguments.parse(configured(crawler, kwargs))
         crawler.settings.set("AMICRAWL_OUT", arguments.dir, "cmdline")
         crawler.settings.set("AMICRAWL_RUN_ID", "", "cmdline")
+        if arguments.after is not None:
+            crawler.settings.set(AGES, arguments.after, "cmdline")
         spider = super().from_crawler(crawler, *args, arguments=arguments)
+        spider.recrawl_by_age = bool(crawler.settings.get(AGES)) and not kwargs.get("before")
         site = site_crawled_in(Path(arguments.dir))
         if site is not None:
             spider.follow(site)

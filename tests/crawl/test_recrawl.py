@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import pytest
+from ageing import grow_old
 from archive_reading import TOOLS, record, rows, run_clean
 from loopback import RawServer, crawl, page, recrawl, write_lines
 
@@ -127,6 +129,57 @@ def test_nothing_is_asked_for_before_it_is_due(tmp_path: Path) -> None:
         assert done.returncode == ExitCode.DONE, done.stderr
         assert len(server.requests) == asked
     assert '"pending": 0' in done.stderr
+
+
+def test_what_is_as_old_as_asked_for_is_fetched_again_and_nothing_else(tmp_path: Path) -> None:
+    """A day in general, and an hour for what changes often; the longest pattern that matches counts."""
+    ages = '{"*": "1d", "/news/*": "1h", "/news/old/*": "4w"}'
+    with RawServer(answer) as server:
+        out = tmp_path / "out"
+        paths = ["/same", "/news/today", "/news/old/1", "/missing"]
+        crawl(write_lines(tmp_path / "s.txt", [server.url + path for path in paths]), out)
+        asked: dict[int, list[str]] = {}
+        for hours in (0, 2, 30):
+            grow_old(out, hours=hours)
+            server.requests.clear()
+            done = recrawl(out, settings={"AMICRAWL_RECRAWL_AFTER": ages})
+            assert done.returncode == ExitCode.DONE, done.stderr
+            asked[hours] = sorted({path_of(head) for head in server.requests} & set(paths))
+    assert asked == {0: [], 2: ["/news/today"], 30: ["/missing", "/news/today", "/same"]}
+
+
+def test_all_of_a_recrawl_that_was_ended_early_is_fetched_once(tmp_path: Path) -> None:
+    with RawServer(answer) as server:
+        out = tmp_path / "out"
+        paths = [f"/{number}" for number in range(9)]
+        crawl(write_lines(tmp_path / "s.txt", [server.url + path for path in paths]), out)
+        grow_old(out, hours=3)
+        server.requests.clear()
+        few = {"AMICRAWL_STOP_PAGES": "3", "AMICRAWL_PER_HOST": "1"}
+        for _ in range(3):
+            recrawl(out, arguments=["after=0h"], settings=few)
+        asked = [path for head in server.requests if (path := path_of(head)) in paths]
+        assert sorted(asked) == paths
+        server.requests.clear()
+        recrawl(out, arguments=["after=0h"])
+        assert sorted(path_of(head) for head in server.requests if path_of(head) in paths) == paths
+
+
+@pytest.mark.parametrize(
+    ("arguments", "settings", "complaint"),
+    [
+        (["after=soon"], {}, "AMICRAWL_RECRAWL_AFTER is 'soon'"),
+        (["after=1d", "before=2030-01-01"], {}, "Give one of them"),
+        ([], {"AMICRAWL_RECRAWL_AFTER": '{"/a/*": 3}'}, "AMICRAWL_RECRAWL_AFTER is 3"),
+        ([], {"AMICRAWL_RECRAWL_AFTER": '{"/a/*": '}, "AMICRAWL_RECRAWL_AFTER"),
+    ],
+)
+def test_an_age_that_is_none_is_refused(
+    tmp_path: Path, arguments: list[str], settings: dict[str, str], complaint: str
+) -> None:
+    done = recrawl(tmp_path, arguments=arguments, settings=settings)
+    assert done.returncode == ExitCode.USAGE
+    assert complaint in done.stderr
 
 
 def test_the_target_of_a_redirect_is_due_on_its_own(tmp_path: Path) -> None:

@@ -199,7 +199,7 @@ def test_a_finished_crawl_that_is_run_again_says_what_it_knows_and_how_to_ask_ag
         again = crawl_site(server.url, out)
     assert again.returncode == ExitCode.DONE
     assert "nothing to fetch: all 4 URLs known are settled: 4 captured" in again.stderr
-    assert f"amicrawl recrawl {out}" in again.stderr
+    assert f"`amicrawl recrawl {out} --all`" in again.stderr
     assert "retry" not in again.stderr
 
 

@@ -19,6 +19,7 @@ from amicrawl.crawlfile.keys import (
     HOST,
     HOST_KEYS,
     KEYS,
+    RECRAWL,
     Key,
     crawl_file_schema,
     schema_text,
@@ -34,7 +35,7 @@ def test_every_field_of_the_configuration_has_its_table() -> None:
     # Which Redis is asked, and by which road URLs go, is the machine's affair, not the crawl's.
     assert set(CONFIG_TABLES) == set(CrawlConfig.model_fields) - {"redis_prefix", "direct"}
     for name, table in CONFIG_TABLES.items():
-        if table != HOST:
+        if table not in (HOST, RECRAWL):
             assert KEYS[table, name].setting == PREFIX + name.upper()
 
 

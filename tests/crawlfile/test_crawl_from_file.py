@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 import pytest
 import warm_processes
+from ageing import grow_old
 from archive_reading import check_sealed, records, rows
 from loopback import PROJECT, RawServer, environment, page
 from scrapy.crawler import Crawler
@@ -233,8 +234,11 @@ def test_a_site_is_crawled_from_outside_of_any_project_when_it_is_due(tmp_path: 
         assert "fresh=1 asks for none" in by_hand.stderr
         path = tmp_path / "out" / "crawl.json"
         path.write_text(re.sub(r'"finished": "20\d\d', '"finished": "2020', path.read_text()))
+        grow_old(tmp_path / "out", hours=25)
         when_due = amicrawl("crawl", "site.toml", cwd=tmp_path, PROXY=proxy)
         assert when_due.returncode == 0, when_due.stderr
+        again = [head.split(b" ")[1].decode() for head in server.requests]
+        assert sorted({*again} - {f"{site}/robots.txt"}) == [f"{site}/wiki/", f"{site}/wiki/b"]
     told = json.loads(path.read_text())
     assert (told["asked"]["dir"], told["asked"]["config"]) == ("out", "site.toml")
     assert told["settings"]["operator"] == "A Library, crawl@library.example"

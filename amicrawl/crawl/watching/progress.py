@@ -255,7 +255,6 @@ class Progress:
                 run.resumed.standing,
                 directory=where,
                 next_due=run.resumed.next_due,
-                recrawls=run.spec.recrawl_before is not None,
             )
         tally, listed = run.tally, run.spec.asked.get("file")
         return f"{listed} has no URLs\n" if listed and not tally.seeds_read + tally.seeds_bad else ""

@@ -181,7 +181,7 @@ def reasons(failures: Mapping[str, int], *, most: int = 5) -> str:
     return f"without a response: {', '.join(shown + rest)}\n{hint}"
 
 
-def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int, recrawls: bool) -> str:
+def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int) -> str:
     """Return why a crawl had nothing to fetch and what to type, in lines.
 
     *standing* is that of `Resumed`; *next_due* is the hour since 1970 at which the first URL is due that
@@ -199,8 +199,7 @@ def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int, r
     if DENIED in standing:
         lines.append("denied by robots.txt: with --robots ignore (AMICRAWL_ROBOTS) they are fetched")
     if CAPTURED in standing:
-        early = " --before 2100-01-01" if recrawls else ""
-        lines.append(f"to fetch again what is captured: `amicrawl recrawl {directory}{early}`")
+        lines.append(f"to fetch again what is captured: `amicrawl recrawl {directory} --all`")
     if standing.keys() - {CAPTURED}:
         others = "the others" if CAPTURED in standing else "them"
         lines.append(f"to queue {others} now: `amicrawl frontier retry {directory}`")
