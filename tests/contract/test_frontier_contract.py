@@ -238,6 +238,16 @@ def test_a_released_row_is_ready_again_in_its_place_and_its_attempt_did_not_coun
     assert again.offer.extra == extra
 
 
+def test_a_row_that_is_released_at_a_later_attempt_comes_back_for_that_attempt(make: Make) -> None:
+    world = make(delay=0.0)
+    world.frontier.offer(offer(1, 1))
+    fetch(world, 0.0, RESET)
+    later = take(world, 10.0)
+    assert later.attempt == 2
+    world.frontier.release(later.key, 10.0)
+    assert take(world, 10.0).attempt == 2
+
+
 def test_the_rows_of_a_host_given_up_leave_at_once_to_be_skipped(make: Make) -> None:
     world = make(delay=60.0, threshold=2)
     for path in range(5):

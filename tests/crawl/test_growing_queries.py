@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from crawl.stand_in_engine import StandInEngine
 from record.exchanges import capture
 
@@ -25,7 +26,8 @@ def followed(run: Run, offer: Offer, link: str) -> list[Offer]:
     return run.following.read_now(CaptureItem(made, offer.seed), offer)
 
 
-def test_a_query_that_grows_from_page_to_page_is_followed_four_times() -> None:
+@pytest.mark.parametrize("separator", ["&", ";"])
+def test_a_query_that_grows_from_page_to_page_is_followed_four_times(separator: str) -> None:
     run = Run(CrawlConfig(), Identity.CANONICAL, engine=StandInEngine())
     scope = Scope()
     scope.widen(START)
@@ -35,9 +37,9 @@ def test_a_query_that_grows_from_page_to_page_is_followed_four_times() -> None:
     assert isinstance(key, UrlKey)
     (offer,) = followed(run, Offer(Seed(START), key, Source.SEED), f"{START}?a=0")
     for number in range(1, 5):
-        (offer,) = followed(run, offer, f"{offer.seed.url}&a{number}=0")
-    assert followed(run, offer, f"{offer.seed.url}&a5=0") == []
+        (offer,) = followed(run, offer, f"{offer.seed.url}{separator}a{number}=0")
+    assert followed(run, offer, f"{offer.seed.url}{separator}a5=0") == []
     assert run.following.counts["kept_out/growth"] == 1
     # Another query of the same list is no further argument, and the count begins anew.
     (offer,) = followed(run, offer, f"{START}?page=2")
-    assert len(followed(run, offer, f"{offer.seed.url}&a=0")) == 1
+    assert len(followed(run, offer, f"{offer.seed.url}{separator}a=0")) == 1

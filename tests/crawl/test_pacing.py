@@ -187,6 +187,22 @@ def test_a_row_that_is_early_holds_its_host_and_costs_it_no_delay() -> None:
     assert rules.gates.opens_at(C) == inf
 
 
+def test_the_delay_of_an_address_begins_when_the_request_leaves() -> None:
+    """Connecting may take longer than the delay; the server sees the requests, not the admissions."""
+    rules = pacing(delay=1.0, address_delay=0.5)
+    addresses = rules.addresses
+    assert addresses is not None
+    first, second = Ticket(A), Ticket(B)
+    for name in ("a", "b"):
+        addresses.learn(f"http://{name}.example/", ADDRESS)
+    rules.enter(first, 100.0)
+    assert rules.admit(first, "http://a.example/", 100.0)
+    rules.departs(first, "http://a.example/", 105.0)
+    rules.enter(second, 105.25)
+    assert not rules.admit(second, "http://b.example/", 105.25)
+    assert addresses.next_moment() == 105.5
+
+
 def test_a_host_that_was_given_up_in_line_does_not_block_its_neighbours() -> None:
     gates, breaker = Gates(1.0, 1), HostBreaker(1, max_retries=0)
     addresses = AddressPace(0.5, gates, breaker)

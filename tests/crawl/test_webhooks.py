@@ -106,9 +106,9 @@ def test_without_a_key_nothing_is_signed() -> None:
 
 
 def test_a_busy_receiver_is_tried_again_with_the_same_delivery() -> None:
-    with Listener(503, 429, 200) as listener:
+    with Listener(408, 425, 429, 200) as listener:
         assert send(listener.url) == ""
-    assert [call.headers["X-Amicrawl-Delivery"] for call in listener.calls] == ["d-1"] * 3
+    assert [call.headers["X-Amicrawl-Delivery"] for call in listener.calls] == ["d-1"] * 4
 
 
 def test_a_receiver_that_stays_busy_is_tried_four_times() -> None:

@@ -266,6 +266,16 @@ def test_a_slow_server_above_the_rate_is_waited_for(fetch_from: Callable[..., Ca
     assert len(content(capture)) >= 12_000
 
 
+def test_what_came_fast_before_does_not_excuse_a_server_that_drips_now(
+    fetch_from: Callable[..., Capture],
+) -> None:
+    """The rate is of each window, not of the exchange: on average this one is fast to its end."""
+    head = OK + b"Content-Length: 100100\r\n\r\n"
+    capture = fetch_from(drip(head + bytes(100_000), b"x", every=0.05), min_rate=1000, min_rate_time=0.4)
+    assert capture.truncated is Truncation.TIME
+    assert 100_000 <= len(content(capture)) < 100_100
+
+
 def test_no_least_rate_is_asked_for_where_it_is_zero(fetch_from: Callable[..., Capture]) -> None:
     capture = fetch_from(
         drip(OK + b"\r\n", b"", every=0.05), min_rate=0, min_rate_time=0.05, timeout=0.5

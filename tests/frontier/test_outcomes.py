@@ -36,6 +36,8 @@ FLYING = UrlRow(1, 2, Status.IN_FLIGHT, url_ref=1, first_seen=HOUR - 5)
         (Outcome(404), Event.MISSING, Status.GONE, 336),
         (Outcome(451), Event.MISSING, Status.GONE, 336),
         (Outcome(410), Event.WITHDRAWN, Status.GONE, 8760),
+        (Outcome(408), Event.BUSY, Status.SCHEDULED, 1),
+        (Outcome(425), Event.BUSY, Status.SCHEDULED, 1),
         (Outcome(429), Event.BUSY, Status.SCHEDULED, 1),
         (Outcome(429, retry_after=3601), Event.BUSY, Status.SCHEDULED, 2),
         (Outcome(503, retry_after=60), Event.BUSY, Status.SCHEDULED, 1),

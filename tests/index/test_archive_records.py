@@ -84,6 +84,27 @@ def test_a_dictionary_of_a_zstd_file_is_used(tmp_path: Path) -> None:
         assert found[0].offset == len(head)
 
 
+def test_a_dictionary_counts_at_the_begin_of_a_file_only(tmp_path: Path) -> None:
+    """Anywhere else it is a skippable frame like others: the records behind it are read as before."""
+
+    def trained(name: str) -> zstandard.ZstdCompressionDict:
+        samples: list[bytes | bytearray | memoryview] = [
+            warc("response", f"http://{name}.example/{number}", PAGES[number % 5])
+            for number in range(500)
+        ]
+        return zstandard.train_dictionary(4096, samples)
+
+    def frame(dictionary: zstandard.ZstdCompressionDict) -> bytes:
+        content = dictionary.as_bytes()
+        return b"\x5d\x2a\x4d\x18" + len(content).to_bytes(4, "little") + content
+
+    first, second = trained("first"), trained("second")
+    packed = [zstandard.ZstdCompressor(dict_data=first).compress(record) for record in WARCS]
+    data = frame(first) + packed[0] + frame(second) + b"".join(packed[1:])
+    found, broken = read(tmp_path / "two.warc.zst", data)
+    assert (uris(found), broken) == (URIS, [])
+
+
 def test_http_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     body = b"5\r\nhello\r\n0\r\n\r\n"
     block = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + http(

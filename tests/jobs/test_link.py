@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import redis
 from job_crawling import store_of, submitted
 
 from amicrawl.clock import steady_clock
@@ -92,6 +94,32 @@ def test_one_flush_carries_figures_entries_facts_heartbeat_and_lease(crawl: Craw
     messages = [heard.get_message(timeout=1) for _ in range(3)]
     assert any(each and each["type"] == "message" and each["data"] == crawl.ident for each in messages)
     heard.close()
+
+
+def test_newer_facts_win_over_those_that_a_failed_call_brings_back(crawl: Crawl) -> None:
+    sent = []
+
+    class FailsOnce:
+        """Scripts of a Redis that is away for one flush, during which the crawl goes on."""
+
+        def __call__(self, name: str, **given: Any) -> Any:
+            if name == "flush" and "first" in given["args"]:
+                sent.append(given["args"])
+                link.feed(Fed({}, {"now": "second", "more": "kept"}))
+                raise redis.ConnectionError("away")
+            return crawl.store.scripts(name, **given)
+
+        def script(self, name: str) -> Any:
+            return crawl.store.scripts.script(name)
+
+    copy = fetched_copy(crawl.store, crawl.link.copy.unit, token=crawl.link.copy.token)
+    store = replace(crawl.store, scripts=FailsOnce())  # type: ignore[arg-type]
+    link = CrawlLink(store, copy, ttl=TTL, on_answer=lambda _: None, renewed=steady_clock())
+    link.feed(Fed({}, {"now": "first", "old": "kept"}))
+    link.start()
+    assert link.finish(Fed(), 30.0)
+    assert len(sent) == 1
+    assert crawl.client.hgetall(crawl.key("facts")) == {"now": "second", "more": "kept", "old": "kept"}
 
 
 def test_a_crawl_that_feeds_nothing_loses_its_lease_and_gains_it_again(crawl: Crawl) -> None:

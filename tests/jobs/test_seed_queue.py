@@ -71,6 +71,17 @@ def test_what_a_silent_consumer_has_goes_to_another(store: JobStore, kind: str) 
     assert dead.taken() == []
 
 
+@pytest.mark.parametrize("kind", FILL)
+def test_a_consumer_that_was_silent_itself_keeps_what_it_has(store: JobStore, kind: str) -> None:
+    FILL[kind](store.client, URLS)
+    queue = SeedQueue(store, KEY, "one", takeover=100)
+    taken = queue.take(3)
+    store.client.zincrby(f"amicrawl:consumers:{KEY}", -101, "one")
+    assert queue.reclaim() == 0
+    assert sorted(queue.taken()) == sorted(taken)
+    assert len(queue.take(10)) == 2, "nothing was put back into the queue"
+
+
 def test_a_sorted_set_gives_the_greatest_first_and_gets_scores_back(store: JobStore) -> None:
     store.client.zadd(KEY, {URLS[0]: 1.5, URLS[1]: 7})
     assert SeedQueue(store, KEY, "dead").take(1)[0].seed.url == URLS[1]

@@ -140,6 +140,11 @@ def test_a_host_with_a_limit_is_asked_close_to_it() -> None:
     assert refused < 200
 
 
+def test_an_error_of_another_kind_does_not_lift_the_limit_that_a_429_showed() -> None:
+    assert told(HostPace(PaceRules()), (429, 0.0), (503, 0.0), (200, 0.0)) == [2, 4, 3.5]
+    assert told(HostPace(PaceRules()), (503, 0.0), (503, 0.0), (200, 0.0)) == [2, 4, 1]
+
+
 def test_a_short_delay_backs_off_from_a_second() -> None:
     assert told(HostPace(PaceRules(delay=0.001)), (503, 0.0)) == [2.0]
 

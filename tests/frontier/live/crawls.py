@@ -129,12 +129,16 @@ def as_killed(directory: Path, name: str = "killed") -> Path:
 
 
 def frontier_on(
-    partition: LivePartition, clock: Clock | None = None, *, recrawl_before: int | None = None
+    partition: LivePartition,
+    clock: Clock | None = None,
+    *,
+    recrawl_before: int | None = None,
+    delay: float = 0.0,
 ) -> DurableFrontier:
-    """Return a frontier on *partition* that hands out whatever is due, without delays or attempts."""
+    """Return a frontier on *partition* that hands out what is due, *delay* apart, without attempts."""
     return DurableFrontier(
         partition,
-        Gates(0.0, 100),
+        Gates(delay, 100),
         HostBreaker(1000, max_retries=0),
         InflightLimit(100, 1, 1000),
         wall=clock or Clock(),

@@ -112,6 +112,19 @@ def test_retry_after_is_heeded_after_a_restart_too(crawl: Crawl) -> None:
     assert set(taken(crawl.frontier)) == {(1, 1)}
 
 
+def test_a_host_in_flight_at_a_kill_waits_for_the_delay_of_all_hosts_at_least(tmp_path: Path) -> None:
+    """By the settings of the crawl that begins: the killed one had none."""
+    killed = frontier_on(opened(tmp_path))
+    killed.offer(offer_of(1, 1))
+    assert set(taken(killed)) == {(1, 1)}
+    killed.flush()
+    killed.partition.abandon()
+    again = frontier_on(opened(tmp_path), delay=2.0)
+    assert [again.next(0.0), again.next(1.9)] == [None, None]
+    assert again.next(2.0) is not None
+    again.partition.abandon()
+
+
 @pytest.mark.parametrize("opened_between", [False, True])
 def test_a_host_in_flight_at_a_kill_keeps_its_own_delay(crawl: Crawl, opened_between: bool) -> None:
     """Its Crawl-delay, not that of all hosts; also where the index was reconciled before the crawl."""
