@@ -135,7 +135,7 @@ class ArchiveDownloader:
         try:
             response = await self.handlers.download_request_async(request)
             if self._foreign.expected:
-                await self._foreign.keep(request, response)
+                response = await self._foreign.keep(request, response)
             send(signals.response_downloaded, response=response, request=request, spider=spider)
             return response
         finally:

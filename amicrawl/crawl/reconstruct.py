@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import brotli
 from scrapy.utils.misc import load_object
 
-from amicrawl.capture import BytesBody, Capture
+from amicrawl.capture import BytesBody, Capture, Truncation
 from amicrawl.crawl.handler import WireHandler
 from amicrawl.crawl.links import provenance_of
 from amicrawl.crawl.requests import provenance_of_request, ticket_of
@@ -43,33 +43,50 @@ _LOOK = 1024
 class ForeignResponses:
     """Records what http(s) handlers other than ours deliver, before anybody reads it."""
 
-    def __init__(self, run: Run, handlers: Mapping[str, str]) -> None:
-        """*handlers* are the dotted names of the foreign handlers by URL scheme."""
+    def __init__(self, run: Run, handlers: Mapping[str, str], *, max_size: int) -> None:
+        """*handlers* are the dotted names of the foreign handlers by URL scheme.
+
+        *max_size* is DOWNLOAD_MAXSIZE: the most bytes of a body; 0 for any number.
+        """
         self._run = run
         self._handlers = handlers
+        self._max_size = max_size
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Self:
         """Build it for *crawler*, whose settings say which handlers are ours."""
-        return cls(run_of(crawler), foreign_handlers(crawler.settings, ours=WireHandler))
+        handlers = foreign_handlers(crawler.settings, ours=WireHandler)
+        return cls(run_of(crawler), handlers, max_size=crawler.settings.getint("DOWNLOAD_MAXSIZE"))
 
     @property
     def expected(self) -> bool:
         """Whether there is a handler that is not ours."""
         return bool(self._handlers)
 
-    async def keep(self, request: Request, response: Response) -> None:
+    async def keep(self, request: Request, response: Response) -> Response:
         """Record *response* if another handler than ours delivered it for *request*.
 
-        Raises OutputError where that fails.
+        Returns what a callback gets: a body above DOWNLOAD_MAXSIZE is cut, with the flag `partial`, in
+        the record, too, which has no more than AMICRAWL_MAX_BODY. Raises OutputError where recording
+        fails.
         """
         handler = self._handlers.get(urlsplit(request.url).scheme.lower())
         if handler is None:
-            return
+            return response
+        size, most = len(response.body), max_size_of(request, self._max_size) or len(response.body)
+        capture = reconstruct(
+            request,
+            response,
+            by=handler,
+            now=datetime.now(UTC),
+            max_size=min(most, self._run.config.max_body),
+        )
+        if size > most:
+            response = response.replace(body=response.body[:most], flags=[*response.flags, "partial"])
         ticket = ticket_of(request)
         dispatch = ticket.dispatch if ticket is not None else None
         item = CaptureItem(
-            capture=reconstruct(request, response, by=handler, now=datetime.now(UTC)),
+            capture=capture,
             seed=dispatch.offer.seed if dispatch is not None else Seed(request.url),
             attempts=dispatch.attempt if dispatch is not None else 1,
             final_url=response.url,
@@ -80,6 +97,7 @@ class ForeignResponses:
         await self._run.record(item)
         if ticket is not None:
             ticket.outcome = Outcome(status=response.status)
+        return response
 
 
 def foreign_handlers(settings: BaseSettings, *, ours: type) -> dict[str, str]:
@@ -92,13 +110,25 @@ def foreign_handlers(settings: BaseSettings, *, ours: type) -> dict[str, str]:
     }
 
 
+def max_size_of(request: Request, max_size: int) -> int:
+    """Return the most bytes of a response to *request*: *max_size* unless its `meta` has a limit."""
+    return int(request.meta.get("download_maxsize", max_size))
+
+
 def reconstruct(
-    request: Request, response: Response, *, by: str, now: datetime, began: datetime | None = None
+    request: Request,
+    response: Response,
+    *,
+    by: str,
+    now: datetime,
+    max_size: int,
+    began: datetime | None = None,
 ) -> Capture:
     """Return the capture that *request* and *response* come nearest to.
 
     It is kept under the URL of the response, which another one may have led the handler *by* to. Its end
-    is *now*, UTC; it began at *began*, or as long before as Scrapy measured.
+    is *now*, UTC; it began at *began*, or as long before as Scrapy measured. Its body has
+    *max_size* bytes at most.
     """
     if began is None:
         began = now - timedelta(seconds=float(request.meta.get("download_latency") or 0))
@@ -116,7 +146,8 @@ def reconstruct(
         head=_ascii(f"HTTP/1.1 {response.status} {_phrase(response.status)}\r\n")
         + _field_lines(response.headers, leave_out=leave_out)
         + b"Content-Length: %d\r\n\r\n" % len(response.body),
-        body=BytesBody(response.body),
+        body=BytesBody(response.body[:max_size]),
+        truncated=Truncation.LENGTH if len(response.body) > max_size else None,
         status=response.status,
         ip_address=str(response.ip_address) if response.ip_address else None,
         reconstructed_by=by,
@@ -152,7 +183,7 @@ def _is_encoded(response: Response) -> bool:
         return response.body.startswith(begins)
     try:
         if coding == b"br":
-            brotli.Decompressor().process(response.body[:_LOOK])
+            brotli.Decompressor().process(response.body[:_LOOK], output_buffer_limit=_LOOK)
         elif coding == b"deflate":
             zlib.decompressobj().decompress(response.body[:_LOOK], _LOOK)
         else:

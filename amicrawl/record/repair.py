@@ -18,7 +18,7 @@ Sealed files are never changed. A request whose response was lost stays, if it i
 
 from __future__ import annotations
 
-import gzip
+import zlib
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
@@ -44,6 +44,7 @@ from amicrawl.record.files import (
 )
 from amicrawl.record.journal import NAMES, journals, read_rows, remove_taken_in
 from amicrawl.record.reader import RECORD_TYPES, Members, rebuilt
+from amicrawl.record.warc import GZIP_WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -299,7 +300,8 @@ def _is_signed(path: Path) -> bool:
         if first.header_length + first.block_length > _LONGEST_WARCINFO:
             return False
         stream.seek(first.offset)
-        return b"\r\nsoftware: amicrawl/" in gzip.decompress(stream.read(first.length))
+        begin = zlib.decompressobj(GZIP_WINDOW).decompress(stream.read(first.length), _LONGEST_WARCINFO)
+        return b"\r\nsoftware: amicrawl/" in begin
 
 
 def _cut(file: _UnsealedFile, *, disk: Disk) -> int:

@@ -11,13 +11,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.downloader import Downloader
+from scrapy.exceptions import DownloadCancelledError
 from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
 from amicrawl.capture import Capture, Failure
 from amicrawl.config import LogFormat
 from amicrawl.crawl.guest.handler import GuestHandler, record
-from amicrawl.crawl.reconstruct import foreign_handlers, reconstruct, reconstructed_hop
+from amicrawl.crawl.reconstruct import (
+    foreign_handlers,
+    max_size_of,
+    reconstruct,
+    reconstructed_hop,
+)
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.watching.logs import format_handlers
 
@@ -42,24 +48,32 @@ class GuestDownloader(Downloader):
             format_handlers(run.config.log_format)
         foreign = foreign_handlers(crawler.settings, ours=GuestHandler)
         if foreign:
+            max_size = crawler.settings.getint("DOWNLOAD_MAXSIZE")
             self.handlers = _ArchivedHandlers(  # type: ignore[assignment]  # all of it, by delegation
-                self.handlers, run, foreign
+                self.handlers, run, foreign, max_size=max_size
             )
 
 
 class _ArchivedHandlers:
     """The *handlers* of a crawl; what those of *foreign* schemes deliver is recorded."""
 
-    def __init__(self, handlers: DownloadHandlers, run: Run, foreign: Mapping[str, str]) -> None:
+    def __init__(
+        self, handlers: DownloadHandlers, run: Run, foreign: Mapping[str, str], *, max_size: int
+    ) -> None:
         self._handlers = handlers
         self._run = run
         self._foreign = foreign
+        self._max_size = max_size
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._handlers, name)
 
     async def download_request_async(self, request: Request) -> Response:
-        """Have *request* downloaded, and record what came of it."""
+        """Have *request* downloaded, and record what came of it.
+
+        Raises DownloadCancelledError, as Scrapy's handlers do, for a body above DOWNLOAD_MAXSIZE; the
+        record has it up to there.
+        """
         run, by = self._run, self._foreign.get(urlparse_cached(request).scheme)
         if by is None:
             return await self._handlers.download_request_async(request)
@@ -72,9 +86,17 @@ class _ArchivedHandlers:
             raise
         if isinstance(response, Response):
             hops = _hops(request, response, known=redirects, by=by)
-            page = reconstruct(request, response, by=by, began=began, now=datetime.now(UTC))
+            size = len(response.body)
+            most = max_size_of(request, self._max_size) or size
+            page = reconstruct(
+                request, response, by=by, began=began, now=datetime.now(UTC), max_size=most
+            )
             for capture in (*hops, page):
                 await record(run, request, capture)
+            if size > most:
+                raise DownloadCancelledError(
+                    f"{by} received {size} bytes, more than DOWNLOAD_MAXSIZE ({most}), for {request}."
+                )
         return response
 
 

@@ -32,6 +32,7 @@ from amicrawl.crawl.decision import final_url
 from amicrawl.crawl.guest.connections import guest_resolver, policy_of, say_how, tls_settings_of
 from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.links import META_JSON
+from amicrawl.crawl.reconstruct import max_size_of
 from amicrawl.crawl.requests import provenance_of_request
 from amicrawl.crawl.responses import EXCEPTIONS, headers_of, make_response
 from amicrawl.crawl.run import run_of
@@ -190,7 +191,7 @@ class Receipt:
         self._crawler = crawler
         self._request = request
         self._signals = Signaller(crawler)
-        self._most: int = request.meta.get("download_maxsize", max_size)
+        self._most = max_size_of(request, max_size)
         self._warn_above: int = request.meta.get("download_warnsize", warn_size)
         self._received = 0
         self._began = time.monotonic()

@@ -16,8 +16,6 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Self
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
@@ -39,7 +37,7 @@ from amicrawl.fleet.jobs import (
 )
 from amicrawl.fleet.sharing.exchange import EVERY, BatchExchange, Standing
 from amicrawl.fleet.sharing.share import Share, checked_name
-from amicrawl.record import TABLE_NAME
+from amicrawl.record import TABLE_NAME, opened_index
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -281,8 +279,9 @@ class Sharing:
 def _rows_in(table: Path) -> int:
     """Return how many rows the index *table* holds; 0 where there is none that can be read."""
     try:
-        return int(pq.read_metadata(table).num_rows)
-    except (OSError, pa.ArrowException):
+        with opened_index(table) as index:
+            return index.rows
+    except AmicrawlError:
         return 0
 
 

@@ -119,7 +119,7 @@ def _opened(frame: _ZstdFrame) -> Iterator[bytes]:
     except zstandard.ZstdError as error:
         raise _unopened(error) from error
     # The reader stops behind the frame; whether anything follows shows in what it has not asked for.
-    while frame.read():
+    while frame.read(_PIECE):
         pass
 
 
