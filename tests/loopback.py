@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 PROJECT = Path(__file__).parents[1]
-SHARED = PROJECT.parent / "shared"
+DATA = PROJECT / "tests" / "data"
+"""Vectors and files of others that more than one room is tested with."""
 
 QUICK = {
     "AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import warm_processes
 from frontier.format.frontier_files import empty_partition
-from frontier.format.golden_dumps import FULL, WITH_FULL, golden_files, selected
+from frontier.format.golden_dumps import VECTOR_FILES, golden_files, selected
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
@@ -126,7 +126,6 @@ def test_inspect_prints_what_the_reference_prints_and_the_dates(file: Path) -> N
     assert (found["urls"], found["codec"], found["next_due_hours"]) == (5, "none", [NOW - 3, NOW + 100])
 
 
-@WITH_FULL
 def test_inspect_agrees_with_every_golden_file() -> None:
     for path, said, _ in golden_files():
         assert run("inspect", path).startswith(said["inspect"])
@@ -392,7 +391,6 @@ def test_a_selected_golden_dump_imports_as_its_file(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "e.json").read_text()) == said["dump"]
 
 
-@WITH_FULL
 def test_a_golden_file_of_each_way_to_write_goes_out_and_in(tmp_path: Path) -> None:
     dump, again = tmp_path / "d.json", tmp_path / "f.meguri"
     each_way = {
@@ -469,13 +467,12 @@ def test_each_failure_is_of_its_kind(
         run(*(word.format(file=file, dump=dump, cut=cut, empty=empty) for word in arguments.split()))
 
 
-@WITH_FULL
 def test_golden_damage_ends_with_a_sentence_that_names_file_byte_and_region() -> None:
-    lines = (FULL / "damaged" / "damaged.jsonl").read_text().splitlines()
+    lines = (VECTOR_FILES / "damaged" / "damaged.jsonl").read_text().splitlines()
     refused = 0
     for line in lines:
         said = json.loads(line)
-        path = FULL / "damaged" / said["file"]
+        path = VECTOR_FILES / "damaged" / said["file"]
         if said["class"] == "manifest" or said["error_class"] == "none":
             continue
         result = CliRunner().invoke(app, ["frontier", "verify", str(path)])
@@ -485,9 +482,8 @@ def test_golden_damage_ends_with_a_sentence_that_names_file_byte_and_region() ->
     assert refused > 50
 
 
-@WITH_FULL
 def test_directories_of_the_reference_can_be_looked_into() -> None:
-    for directory in sorted((FULL / "store").iterdir()):
+    for directory in sorted((VECTOR_FILES / "store").iterdir()):
         recorded = as_json("stats", directory)
         assert len(rows_of("ls", directory, "--limit", 0)) == recorded["urls"]
 

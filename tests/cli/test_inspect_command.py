@@ -29,7 +29,7 @@ from amicrawl.terminal import aligned, harmless, human_size
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-CORPORA = Path(__file__).parents[3] / "shared" / "corpora"
+CORPORA = Path(__file__).parents[1] / "data" / "corpora"
 TABLES = CORPORA / "parquet" / "bad_data"
 WARCS = CORPORA / "warc" / "expectations.jsonl"
 
@@ -400,7 +400,6 @@ def test_a_count_that_makes_no_sense_is_wrong_usage(tmp_path: Path, count: str) 
     assert result.exit_code == 2
 
 
-@pytest.mark.skipif(not TABLES.is_dir(), reason="the conformance data is not beside the project")
 def test_damaged_tables_of_the_corpus_raise_our_errors_only() -> None:
     paths = sorted(TABLES.glob("*.parquet"))
     assert len(paths) == 8

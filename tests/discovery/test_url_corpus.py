@@ -6,7 +6,6 @@ import html
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from urls.vectors import CORPORA
 
 from amicrawl.config import Identity
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from amicrawl.urls import UrlKey
 
 CASES = CORPORA / "url" / "urltestdata.json"
-pytestmark = pytest.mark.skipif(
-    not CASES.exists(), reason=f"{CASES} is not there: it does not come with the package"
-)
 
 ITSELF = "it leads to the page itself, which is no link"
 DOTS = "an escaped period is a character like others here: some servers tell it from a dot segment"

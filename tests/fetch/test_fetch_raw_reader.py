@@ -18,7 +18,7 @@ from amicrawl.capture import Truncation
 from amicrawl.fetch.response import More, ResponseReader
 from amicrawl.fetch.spool import Spool
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "http" / "http.jsonl"
+CORPUS = Path(__file__).parents[1] / "data" / "corpora" / "http" / "http.jsonl"
 
 
 class Read:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 from faulty_disks import QuickDisk
-from urls.vectors import FULL
+from urls.vectors import VECTOR_FILES
 
 from amicrawl.capture import Failure
 from amicrawl.config import Identity
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Fetches = list[tuple[float, str]]
     """When which URL was handed out."""
 
-VECTORS = FULL / "sched.jsonl"
+VECTORS = VECTOR_FILES / "sched.jsonl"
 HOUR = 3600
 WEEK = 168
 _META = {b"amicrawl.identity": b"canonical"}
@@ -47,9 +47,7 @@ _STATUS_NAMES = {
 
 
 def scenarios() -> dict[str, Line]:
-    """Return the scenarios by name; none where the vectors are not at hand."""
-    if not VECTORS.exists():
-        return {}
+    """Return the scenarios by name."""
     lines = map(json.loads, VECTORS.read_text(encoding="utf-8").splitlines())
     return {line["name"]: line for line in lines}
 

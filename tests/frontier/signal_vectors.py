@@ -7,20 +7,12 @@ A selection lies beside this module, in part with shortened lists; the rest is r
 from __future__ import annotations
 
 import struct
-from pathlib import Path
 
-import pytest
-from urls.vectors import FULL, lines
+from urls.vectors import VECTOR_FILES, lines
 
-__all__ = ["AGREEMENT", "DIRECTORIES", "FULL_ONLY", "bits_of", "lines", "number", "single_of"]
+__all__ = ["AGREEMENT", "VECTOR_FILES", "bits_of", "lines", "number", "single_of"]
 
 AGREEMENT = 1e-12
-SELECTION = Path(__file__).parent / "data" / "signals"
-_WHOLE = pytest.param(
-    FULL, marks=pytest.mark.skipif(not FULL.exists(), reason="the full golden vectors are not at hand")
-)
-DIRECTORIES = [SELECTION, _WHOLE]
-FULL_ONLY = [_WHOLE]
 
 
 def number(text: str) -> int:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
-from urls.vectors import FULL
+from urls.vectors import VECTOR_FILES
 
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
@@ -107,9 +107,7 @@ def test_what_follows_an_adoption_is_never_replayed_onto_what_was_there_before(t
 
 
 def test_the_directories_of_the_reference_become_ours(tmp_path: Path) -> None:
-    source = FULL / "store" / "snapshot-and-tail"
-    if not source.is_dir():
-        pytest.skip(f"{source} is not there")
+    source = VECTOR_FILES / "store" / "snapshot-and-tail"
     directory = tmp_path / "p"
     directory.mkdir()
     for path in source.iterdir():

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pytest
-from frontier.signal_vectors import DIRECTORIES, lines
+from frontier.signal_vectors import VECTOR_FILES, lines
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from amicrawl.frontier.wheel import DueWheel
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LAST = 2**32 - 1
 BASE = 480_000
@@ -24,9 +19,8 @@ HOURS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES)
-def test_golden_rows_fire_in_the_same_order(directory: Path) -> None:
-    for line in lines(directory, "map.jsonl", kind="wheel"):
+def test_golden_rows_fire_in_the_same_order() -> None:
+    for line in lines(VECTOR_FILES, "map.jsonl", kind="wheel"):
         wheel = DueWheel(line["base"])
         for step in line["steps"]:
             match step:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from frontier.signal_vectors import AGREEMENT, DIRECTORIES, bits_of, lines, number, single_of
+from frontier.signal_vectors import AGREEMENT, VECTOR_FILES, bits_of, lines, number, single_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -29,38 +29,32 @@ from amicrawl.frontier.revisits import (
     value_density,
 )
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 ANY_NUMBER = st.floats(width=32)
 HOURS = st.integers(0, LAST_HOUR)
 COUNTS = st.integers(0, 2**32 - 1)
-golden = pytest.mark.parametrize("directory", DIRECTORIES)
 
 
 def close(value: Any) -> Any:
     return pytest.approx(value, rel=AGREEMENT, abs=0)
 
 
-def params_in(directory: Path) -> dict[str, FreshnessParams]:
+def params_in() -> dict[str, FreshnessParams]:
     """Return the sets of parameters by name; the distance of simhashes is no parameter of ours."""
     return {
         line["name"]: FreshnessParams(
             **{name: value for name, value in line["params"].items() if name != "simhash_threshold"}
         )
-        for line in lines(directory, "freshness.jsonl", kind="params")
+        for line in lines(VECTOR_FILES, "freshness.jsonl", kind="params")
     }
 
 
-@golden
-def test_golden_defaults_are_ours(directory: Path) -> None:
-    assert params_in(directory)["default"] == DEFAULTS
+def test_golden_defaults_are_ours() -> None:
+    assert params_in()["default"] == DEFAULTS
 
 
-@golden
-def test_golden_rates_agree(directory: Path) -> None:
-    params = params_in(directory)
-    for line in lines(directory, "freshness.jsonl", kind="estimate"):
+def test_golden_rates_agree() -> None:
+    params = params_in()
+    for line in lines(VECTOR_FILES, "freshness.jsonl", kind="estimate"):
         rate = estimate_rate(
             line["crawl_count"],
             line["change_count"],
@@ -73,22 +67,20 @@ def test_golden_rates_agree(directory: Path) -> None:
         assert bits_of(rate) == line["lambda_f32"], line
 
 
-@golden
-def test_golden_worths_agree(directory: Path) -> None:
-    params = params_in(directory)
-    for line in lines(directory, "freshness.jsonl", kind="g"):
+def test_golden_worths_agree() -> None:
+    params = params_in()
+    for line in lines(VECTOR_FILES, "freshness.jsonl", kind="g"):
         assert g(line["x"]) == close(line["g"]), line
-    for line in lines(directory, "freshness.jsonl", kind="value_density"):
+    for line in lines(VECTOR_FILES, "freshness.jsonl", kind="value_density"):
         worth = value_density(
             single_of(line["lambda"]), single_of(line["priority"]), params=params[line["params"]]
         )
         assert worth == close(line["value_density"]), line
 
 
-@golden
-def test_golden_intervals_agree_one_by_one_and_as_arrays(directory: Path) -> None:
-    params = params_in(directory)
-    for line in lines(directory, "freshness.jsonl", kind="target_interval"):
+def test_golden_intervals_agree_one_by_one_and_as_arrays() -> None:
+    params = params_in()
+    for line in lines(VECTOR_FILES, "freshness.jsonl", kind="target_interval"):
         rate, priority = single_of(line["lambda"]), single_of(line["priority"])
         share = inf
         if "host" in line:
@@ -99,10 +91,9 @@ def test_golden_intervals_agree_one_by_one_and_as_arrays(directory: Path) -> Non
         assert interval == close(line["interval_hours"]), line
 
 
-@golden
-def test_golden_due_hours_agree(directory: Path) -> None:
-    params = params_in(directory)
-    for line in lines(directory, "freshness.jsonl", kind="next_due"):
+def test_golden_due_hours_agree() -> None:
+    params = params_in()
+    for line in lines(VECTOR_FILES, "freshness.jsonl", kind="next_due"):
         due = next_due(
             line["last_crawled"],
             line["interval_hours"],
@@ -117,10 +108,9 @@ def is_near(one: str, other: str) -> bool:
     return (number(one) ^ number(other)).bit_count() <= 3
 
 
-@golden
-def test_golden_changes_are_found(directory: Path) -> None:
+def test_golden_changes_are_found() -> None:
     """The reference calls it no change where words are nearly the same; here every byte counts."""
-    for line in lines(directory, "freshness.jsonl", kind="observe_change"):
+    for line in lines(VECTOR_FILES, "freshness.jsonl", kind="observe_change"):
         if is_near(line["stored_simhash"], line["simhash"]):
             continue
         history = History(content_fp=number(line["stored_fp"]))
@@ -147,8 +137,7 @@ def history_in(record: dict[str, Any]) -> History:
     )
 
 
-@golden
-def test_golden_histories_are_kept_alike(directory: Path) -> None:
+def test_golden_histories_are_kept_alike() -> None:
     """Every field of the history agrees after each step, and rate and due hour after each visit.
 
     Not compared: the status (the reference makes a row due at once, before its hour), and after a
@@ -157,8 +146,8 @@ def test_golden_histories_are_kept_alike(directory: Path) -> None:
     reference has given up stays given up here. A page of nearly the same words ends the comparison: for
     the reference it has not changed.
     """
-    params = params_in(directory)
-    for line in lines(directory, "freshness.jsonl", kind="fold"):
+    params = params_in()
+    for line in lines(VECTOR_FILES, "freshness.jsonl", kind="fold"):
         history, simhash = history_in(line["start"]), line["start"]["simhash"]
         for step in line["steps"]:
             outcome, after = step["outcome"], step["after"]

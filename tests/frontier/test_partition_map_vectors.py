@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-from urls.vectors import FULL, lines
+from urls.vectors import VECTOR_FILES, lines
 
 from amicrawl.frontier import shard_of
 from amicrawl.frontier.format.schedule import BUCKETS, bucket_of, bucket_starts
 
-VECTORS = FULL / "map.jsonl"
-pytestmark = pytest.mark.skipif(
-    not VECTORS.exists(), reason=f"{VECTORS} is not there: it does not come with the package"
-)
+VECTORS = VECTOR_FILES / "map.jsonl"
 
 COMPARED_HERE = {"jump", "schedule_bucket", "schedule_start"}
 COMPARED_ELSEWHERE = {
@@ -30,7 +26,7 @@ NOT_BUILT = {
     "control": ALONE,
     "elasticity": ALONE,
     "owner": "hosts are not pinned to partitions: " + ALONE,
-    "router": "nothing is sent between machines yet; the batches that will be are in wire.jsonl",
+    "router": "nothing is sent between machines yet; its batches are not among the vectors here",
     "opic": RANKED,
     "blend": RANKED,
     "host_budget": RANKED,
@@ -41,7 +37,7 @@ NOT_BUILT = {
 
 
 def test_no_kind_is_left_out() -> None:
-    kinds = {line["kind"] for line in lines(FULL, "map.jsonl")}
+    kinds = {line["kind"] for line in lines(VECTOR_FILES, "map.jsonl")}
     known = [*COMPARED_HERE, *COMPARED_ELSEWHERE, *NOT_BUILT]
     assert kinds == set(known)
     assert len(known) == len(set(known))
@@ -49,7 +45,7 @@ def test_no_kind_is_left_out() -> None:
 
 def test_hosts_are_dealt_out_alike() -> None:
     compared = 0
-    for line in lines(FULL, "map.jsonl", kind="jump"):
+    for line in lines(VECTOR_FILES, "map.jsonl", kind="jump"):
         key = int(line["key"], 0)
         assert [shard_of(key, count) for count in line["counts"]] == line["buckets"], line
         compared += 1
@@ -57,7 +53,7 @@ def test_hosts_are_dealt_out_alike() -> None:
 
 
 def test_hosts_that_are_not_pinned_have_the_same_owner() -> None:
-    for line in lines(FULL, "map.jsonl", kind="owner"):
+    for line in lines(VECTOR_FILES, "map.jsonl", kind="owner"):
         pinned = {key for key, _ in line["map"]["overrides"]}
         free = [(int(key, 0), owner) for key, owner in line["owners"] if key not in pinned]
         assert len(free) > 20
@@ -67,19 +63,19 @@ def test_hosts_that_are_not_pinned_have_the_same_owner() -> None:
 
 
 def test_times_fall_into_the_same_buckets() -> None:
-    for line in lines(FULL, "map.jsonl", kind="schedule_bucket"):
+    for line in lines(VECTOR_FILES, "map.jsonl", kind="schedule_bucket"):
         offsets, buckets = zip(*line["pairs"], strict=True)
         assert bucket_of(np.array(offsets, np.uint64)).tolist() == list(buckets)
 
 
 def test_buckets_begin_at_the_same_hours() -> None:
-    for line in lines(FULL, "map.jsonl", kind="schedule_start"):
+    for line in lines(VECTOR_FILES, "map.jsonl", kind="schedule_start"):
         assert bucket_starts().tolist() == line["starts"]
         assert len(line["starts"]) == BUCKETS
 
 
 def test_the_levels_of_a_priority_have_no_counterpart() -> None:
     """`quantize` is called by nothing in the reference either."""
-    golden = list(lines(FULL, "keys.jsonl", kind="priority_bucket"))
+    golden = list(lines(VECTOR_FILES, "keys.jsonl", kind="priority_bucket"))
     assert golden
     assert all(line.keys() >= {"bucket", "quantize"} for line in golden)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 from frontier.scenarios import (
     HOUR,
-    VECTORS,
     WEEK,
     Rules,
     World,
@@ -623,18 +622,12 @@ SCENARIOS = {
     "larger mix": Scenario(larger_mix, "as for its parts: pauses are kept, a 404 settles"),
 }
 
-wanted = pytest.mark.skipif(
-    not FOUND, reason=f"{VECTORS} is not there: it does not come with the package"
-)
 
-
-@wanted
 def test_every_scenario_has_its_comparison() -> None:
     assert list(SCENARIOS) == list(FOUND)
     assert all(scenario.why for scenario in SCENARIOS.values())
 
 
-@wanted
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_is_played_as_in_the_reference_or_differs_as_told(name: str, tmp_path: Path) -> None:
     with Worlds(tmp_path) as worlds:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
 
 import pytest
-from frontier.signal_vectors import DIRECTORIES, lines
+from frontier.signal_vectors import VECTOR_FILES, lines
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,16 +21,11 @@ from amicrawl.frontier.admission import (
 from amicrawl.frontier.states import Status
 from amicrawl.urls.key import path_key
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 JUNE_2026 = 494_520
-golden = pytest.mark.parametrize("directory", DIRECTORIES)
 
 
-@golden
-def test_golden_urls_are_classified_alike(directory: Path) -> None:
-    for line in lines(directory, "content.jsonl", kind="trap"):
+def test_golden_urls_are_classified_alike() -> None:
+    for line in lines(VECTOR_FILES, "content.jsonl", kind="trap"):
         limits = TrapLimits(
             horizon_months=line.get("horizon_months", 12), facets=line.get("facet_limit", 3)
         )
@@ -39,15 +33,13 @@ def test_golden_urls_are_classified_alike(directory: Path) -> None:
         assert trap.name == line["verdict"].upper(), line
 
 
-@golden
-def test_golden_months_agree(directory: Path) -> None:
-    for line in lines(directory, "content.jsonl", kind="months"):
+def test_golden_months_agree() -> None:
+    for line in lines(VECTOR_FILES, "content.jsonl", kind="months"):
         assert months_at(line["hours"]) == line["months"], line
 
 
-@golden
-def test_golden_hosts_are_flagged_at_the_same_url(directory: Path) -> None:
-    for line in lines(directory, "content.jsonl", kind="trap_sequence"):
+def test_golden_hosts_are_flagged_at_the_same_url() -> None:
+    for line in lines(VECTOR_FILES, "content.jsonl", kind="trap_sequence"):
         detector = TrapDetector(TrapLimits(flag_threshold=line["flag_threshold"]))
         for seen in line["observations"]:
             host, url = seen["host"], seen["url"]
@@ -63,10 +55,9 @@ def test_golden_hosts_are_flagged_at_the_same_url(directory: Path) -> None:
             assert detector.passes(host, trap) is seen["passes_after"], seen
 
 
-@golden
-def test_golden_admissions_agree(directory: Path) -> None:
+def test_golden_admissions_agree() -> None:
     trapped = 8  # a status of the format that our rows only have when they come from a file
-    for line in lines(directory, "content.jsonl", kind="admit"):
+    for line in lines(VECTOR_FILES, "content.jsonl", kind="admit"):
         refusal = admit(
             line["depth"],
             depth_cap=line["depth_cap"],

@@ -16,7 +16,7 @@ import typer
 from faulty_disks import QuickDisk
 from hypothesis import given
 from hypothesis import strategies as st
-from loopback import SHARED
+from loopback import DATA
 from record.exchanges import capture, item, open_archive
 from typer.testing import CliRunner
 from warcio.archiveiterator import ArchiveIterator
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from amicrawl.reading.records import Broken
 
-CORPUS = SHARED / "corpora" / "warc"
+CORPUS = DATA / "corpora" / "warc"
 DAY = datetime(2026, 1, 2, 3, 4, 6, tzinfo=UTC)
 PLAIN = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n"
 MISSING = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/html\r\n\r\n"

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from math import floor, inf
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from urls.vectors import FULL, lines
+from urls.vectors import VECTOR_FILES, lines
 
 from amicrawl.politeness.addresses import AddressGates
 from amicrawl.politeness.pace import HostPace, PaceRules, PaceState, is_busy
@@ -21,7 +20,6 @@ from amicrawl.politeness.pace import HostPace, PaceRules, PaceState, is_busy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-DATA = Path(__file__).parent / "data"
 WHY = {
     "unanswered": "a fetch without an answer is no sign of health, so it leaves the back-off alone",
     "slower": "a slower answer lengthens the interval to a multiple of the latency, not by three tenths",
@@ -32,7 +30,7 @@ WHY = {
 
 def vectors(kind: str) -> Iterator[dict[str, Any]]:
     """Yield the vectors of *kind*."""
-    return lines(DATA, "pace.jsonl", kind=kind)
+    return lines(VECTOR_FILES, "robots.jsonl", kind=kind)
 
 
 def rules_of(config: dict[str, Any]) -> PaceRules:
@@ -115,11 +113,3 @@ def test_addresses_open_when_they_would_in_whole_seconds() -> None:
         else:
             assert (0 if opens == -inf else floor(opens)) == step[2]
     assert compared >= 15
-
-
-def test_no_vector_is_left_out() -> None:
-    if not (FULL / "robots.jsonl").exists():
-        pytest.skip(f"{FULL / 'robots.jsonl'} is not there: it does not come with the package")
-    kinds = ("politeness_config", "adapt", "ip_table")
-    for kind in kinds:
-        assert list(vectors(kind)) == list(lines(FULL, "robots.jsonl", kind=kind))

@@ -6,7 +6,6 @@ import base64
 import json
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from urls.vectors import CORPORA
 
 from amicrawl.politeness.robots import MOST_STEPS, RobotsRules, parse_robots, product_token
@@ -15,9 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROBOTS = CORPORA / "robots"
-pytestmark = pytest.mark.skipif(
-    not ROBOTS.exists(), reason=f"{ROBOTS} is not there: it does not come with the package"
-)
 
 ENCODED = "a URL is percent-encoded before it is compared (RFC 9309, 2.2.2)"
 WHOLE_LINES = "lines are not cut; only the file is (RFC 9309, 2.5)"

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from urls.vectors import FULL, lines
+from urls.vectors import VECTOR_FILES, lines
 
 from amicrawl.config import Identity
 from amicrawl.errors import InputError
@@ -26,10 +26,7 @@ if TYPE_CHECKING:
 
 protego = pytest.importorskip("protego", reason="Scrapy, whose parser of robots.txt it is, is not there")
 
-VECTORS = FULL / "robots.jsonl"
-pytestmark = pytest.mark.skipif(
-    not VECTORS.exists(), reason=f"{VECTORS} is not there: it does not come with the package"
-)
+VECTORS = VECTOR_FILES / "robots.jsonl"
 
 COMPARED = {"robots", "sitemap", "sitemap_cap"}
 NOT_ADAPTED = "the delay of a host does not follow its latency and errors"
@@ -78,14 +75,14 @@ def url_of(path: bytes) -> str:
 
 
 def test_no_kind_is_left_out() -> None:
-    kinds = {line["kind"] for line in lines(FULL, "robots.jsonl")}
+    kinds = {line["kind"] for line in lines(VECTOR_FILES, "robots.jsonl")}
     assert kinds == COMPARED | set(NOT_BUILT)
 
 
 def test_robots_txt_forbids_the_same_but_for_what_is_told() -> None:
     different: dict[str, list[bytes]] = {}
     compared = 0
-    for line in lines(FULL, "robots.jsonl", kind="robots"):
+    for line in lines(VECTOR_FILES, "robots.jsonl", kind="robots"):
         # A byte order mark goes, and so does what is not UTF-8, as in Scrapy.
         rules = protego.Protego.parse(text_in(line, "body").decode("utf-8-sig", "ignore"))
         agent = line["agent"]
@@ -117,7 +114,7 @@ def read(blocks: Iterable[bytes], base: str) -> list[SitemapEntry]:
 def test_sitemaps_name_the_same_addresses_but_for_what_is_told() -> None:
     different = set()
     compared = 0
-    for line in lines(FULL, "robots.jsonl", kind="sitemap"):
+    for line in lines(VECTOR_FILES, "robots.jsonl", kind="sitemap"):
         body = base64.b64decode(line["body_base64"]) if "body_base64" in line else line["body"].encode()
         packing = packing_of(body[:4])
         blocks = unpacked([body], packing, name="a sitemap") if packing else [body]
@@ -147,5 +144,5 @@ def compare_discoveries(entries: list[SitemapEntry], line: dict[str, Any]) -> No
 
 
 def test_as_many_urls_of_one_sitemap_are_read() -> None:
-    (line,) = lines(FULL, "robots.jsonl", kind="sitemap_cap")
+    (line,) = lines(VECTOR_FILES, "robots.jsonl", kind="sitemap_cap")
     assert SitemapLimits().urls == line["kept"]

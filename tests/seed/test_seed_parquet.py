@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     Read = Callable[..., tuple[list[Seed], list[SeedFault]]]
 
-CORPUS = Path(__file__).parents[3] / "shared" / "corpora" / "parquet"
+CORPUS = Path(__file__).parents[1] / "data" / "corpora" / "parquet"
 SHA1 = "0a4d55a8d778e5022fab701977c5d840bbc486d0"
 
 
@@ -186,10 +186,14 @@ def test_of_a_table_that_is_damaged_further_on_the_rows_before_are_seeds(read: R
     assert "is not a complete Parquet file" in faults[0].reason
 
 
-@pytest.mark.skipif(not CORPUS.is_dir(), reason="the conformance data is not beside the project")
 def test_damaged_tables_of_the_corpus_raise_nothing_but_input_errors(read: Read) -> None:
     rows = [json.loads(line) for line in (CORPUS / "expectations.jsonl").read_text().splitlines()]
     assert len(rows) == 8
     for row in rows:
         with pytest.raises(InputError):
             read((CORPUS / row["file"]).read_bytes(), "seeds.parquet")
+
+
+def test_a_footer_that_ends_arrow_by_a_signal_is_refused_with_a_sentence(read: Read) -> None:
+    with pytest.raises(InputError, match=r"seeds\.parquet"):
+        read((CORPUS / "footer" / "definition-levels.parquet").read_bytes(), "seeds.parquet")

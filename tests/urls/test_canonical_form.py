@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import given
 from urls.url_strategies import LINKS, ORDINARY, POLICIES, URLS
-from urls.vectors import FULL, SELECTION, lines, policy_in, text_in
+from urls.vectors import VECTOR_FILES, lines, policy_in, text_in
 
 from amicrawl.urls import (
     Canonical,
@@ -71,18 +71,12 @@ def disagreements(directory: Path) -> list[str]:
     return found
 
 
-def test_the_selected_golden_links_agree() -> None:
-    assert not disagreements(SELECTION)
-
-
-@pytest.mark.skipif(not FULL.exists(), reason="the full golden vectors are not at hand")
 def test_all_golden_links_agree() -> None:
-    assert not disagreements(FULL)
+    assert not disagreements(VECTOR_FILES)
 
 
-@pytest.mark.skipif(not FULL.exists(), reason="the full golden vectors are not at hand")
 def test_all_golden_host_groups_agree() -> None:
-    for line in lines(FULL, "canon.jsonl", entry="grouping"):
+    for line in lines(VECTOR_FILES, "canon.jsonl", entry="grouping"):
         if line.get("depends_on") != "public_suffix_list":
             group = registrable_domain(line["host"])
             assert (line["id"], group) == (line["id"], line["grouping"])

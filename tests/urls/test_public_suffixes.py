@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from urls.vectors import CORPORA, SELECTION, lines
+from urls.vectors import CORPORA
 
 from amicrawl.urls import registrable_domain
 from amicrawl.urls.host import canonical_host
@@ -43,12 +43,6 @@ def test_a_host_without_registrable_domain_is_its_own_group(host: str, domain: s
     assert registrable_domain(host) == domain
 
 
-def test_the_selected_golden_groups_agree() -> None:
-    for line in lines(SELECTION, "canon.jsonl", entry="grouping"):
-        assert (line["id"], registrable_domain(line["host"])) == (line["id"], line["grouping"])
-
-
-@pytest.mark.skipif(not LIST.exists(), reason="the list's own test cases are not at hand")
 def test_the_cases_of_the_list_s_own_authors_hold() -> None:
     checked = 0
     for line in (LIST / "test_psl.jsonl").read_text(encoding="utf-8").splitlines():

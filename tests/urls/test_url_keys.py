@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import struct
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from urls.url_strategies import URLS
-from urls.vectors import FULL, SELECTION, lines, text_in
+from urls.vectors import VECTOR_FILES, lines, text_in
 from xxhash import xxh64_intdigest
 
 from amicrawl.config import Identity
@@ -29,30 +28,18 @@ from amicrawl.urls.fetchable import Fetchable
 from amicrawl.urls.grammar import text_of
 from amicrawl.urls.key import raw_split
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 NUMBERS = st.integers(0, 2**64 - 1)
-DIRECTORIES = [
-    SELECTION,
-    pytest.param(
-        FULL,
-        marks=pytest.mark.skipif(not FULL.exists(), reason="the full golden vectors are not at hand"),
-    ),
-]
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES)
-def test_golden_hashes_agree(directory: Path) -> None:
-    for line in lines(directory, "keys.jsonl", kind="hash"):
+def test_golden_hashes_agree() -> None:
+    for line in lines(VECTOR_FILES, "keys.jsonl", kind="hash"):
         text = text_of(text_in(line, "text"))
         assert f"0x{host_key(text):016x}" == line["host_key"], line
         assert f"0x{path_key(text):016x}" == line["path_key"], line
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES)
-def test_golden_keys_have_their_image_and_order(directory: Path) -> None:
-    golden = sorted(lines(directory, "keys.jsonl", kind="key"), key=lambda line: int(line["index"]))
+def test_golden_keys_have_their_image_and_order() -> None:
+    golden = sorted(lines(VECTOR_FILES, "keys.jsonl", kind="key"), key=lambda line: int(line["index"]))
     keys = [UrlKey(int(line["host_key"], 0), int(line["path_key"], 0)) for line in golden]
     for key, line in zip(keys, golden, strict=True):
         assert struct.pack("<QQ", *key).hex() == line["bytes"]
@@ -60,9 +47,8 @@ def test_golden_keys_have_their_image_and_order(directory: Path) -> None:
         assert compared == line["compare_with_each"], line["index"]
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES)
-def test_golden_direct_seeds_agree(directory: Path) -> None:
-    for line in lines(directory, "canon.jsonl", entry="seed"):
+def test_golden_direct_seeds_agree() -> None:
+    for line in lines(VECTOR_FILES, "canon.jsonl", entry="seed"):
         assert (line["id"], *raw_split(line["url"])) == (line["id"], line["host"], line["remainder"])
         key = seed_key(line["url"])
         assert (f"0x{key.host:016x}", f"0x{key.path:016x}") == (line["hostkey"], line["pathkey"])

@@ -1,7 +1,4 @@
-"""Golden vectors of the software whose frontier files ours must agree with.
-
-A small selection lies beside this module; the full set, where it is at hand, next to the project root.
-"""
+"""Golden vectors of the software whose frontier files ours must agree with."""
 
 from __future__ import annotations
 
@@ -14,9 +11,8 @@ from amicrawl.urls import Policy
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SELECTION = Path(__file__).parent / "data"
-FULL = Path(__file__).resolve().parents[3] / "shared" / "vectors"
-CORPORA = FULL.parent / "corpora"
+VECTOR_FILES = Path(__file__).parents[1] / "data" / "vectors"
+CORPORA = VECTOR_FILES.parent / "corpora"
 
 
 def lines(directory: Path, name: str, **wanted: str) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,4 @@
-"""Golden frontier files: the stored ones with the dumps that say what is in them, and some to make up.
-
-A small selection lies beside this module; the full set, where it is at hand, next to the project root.
-"""
+"""Golden frontier files: the stored ones, with the dumps of what is in them, and some to make up."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from faulty_disks import QuickDisk
-from urls.vectors import FULL
+from urls.vectors import VECTOR_FILES
 
 from amicrawl.frontier.format.partition import Partition, columns_of
 from amicrawl.frontier.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Column
@@ -22,16 +19,13 @@ from amicrawl.frontier.format.writer import WriteOptions, write_partition
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-SELECTION = Path(__file__).parent / "data"
-FILES = FULL / "files"
-DAMAGED = FULL / "damaged"
+FILES = VECTOR_FILES / "files"
+DAMAGED = VECTOR_FILES / "damaged"
 
 
 def stored(directory: Path) -> list[dict[str, Any]]:
-    """Return the lines of the index in *directory* whose files are there; none without an index."""
+    """Return the lines of the index in *directory* whose files are there."""
     index = directory / "index.jsonl"
-    if not index.exists():
-        return []
     return [line for line in map(json.loads, index.read_text().splitlines()) if line["stored"]]
 
 

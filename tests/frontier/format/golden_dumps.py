@@ -9,7 +9,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pytest
 from frontier.format.frontier_files import encode_partition
 
 from amicrawl.disk import Disk
@@ -24,13 +23,8 @@ if TYPE_CHECKING:
     from amicrawl.frontier.format.partition import Partition
 
 SELECTION = Path(__file__).parent / "data"
-FULL = Path(__file__).resolve().parents[4] / "shared" / "vectors"
+VECTOR_FILES = Path(__file__).parents[2] / "data" / "vectors"
 
-WITH_FULL = pytest.mark.skipif(not FULL.exists(), reason="the full golden vectors are not at hand")
-BOTH = pytest.mark.parametrize(
-    "directory",
-    [pytest.param(SELECTION, id="selection"), pytest.param(FULL, id="full", marks=WITH_FULL)],
-)
 
 _ROW_FIELDS = ("url_fields", "urls", "host_fields", "hosts", "arena_hex")
 
@@ -47,7 +41,7 @@ def selected(name: str) -> dict[str, Any]:
 
 def golden_files() -> Iterator[tuple[Path, dict[str, Any], dict[str, Any]]]:
     """Yield each stored file of the full set whose rows are given, what is said of it, and its dump."""
-    files = FULL / "files"
+    files = VECTOR_FILES / "files"
     for line in (files / "index.jsonl").read_text().splitlines():
         said = json.loads((files / json.loads(line)["dump"]).read_text())
         if not said["stored"] or "first_urls" in said:
@@ -57,7 +51,7 @@ def golden_files() -> Iterator[tuple[Path, dict[str, Any], dict[str, Any]]]:
 
 def dump_in(said: dict[str, Any]) -> dict[str, Any]:
     """Return the dump, with the fields that ours have, in a golden description of a file."""
-    rows = said if "urls" in said else json.loads((FULL / "files" / said["rows_in"]).read_text())
+    rows = said if "urls" in said else json.loads((VECTOR_FILES / "files" / said["rows_in"]).read_text())
     dump = {
         name: said["header"][name]
         for name in ("partition_id", "host_key_lo", "host_key_hi", "created_hours")

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from frontier.format.frontier_files import empty_partition, encode_partition, same_partition
 from frontier.format.golden_dumps import (
-    WITH_FULL,
     golden_files,
     options_of,
     partition_of,
@@ -48,7 +47,6 @@ def test_a_selected_dump_gives_the_golden_bytes_and_comes_back(name: str) -> Non
     assert sha256(encode_partition(partition, options_of(said))).hexdigest() == said["sha256"]
 
 
-@WITH_FULL
 def test_every_golden_file_exports_as_its_dump_and_imports_as_its_bytes() -> None:
     for path, said, dump in golden_files():
         assert dumped(read_partition(path)) == dump, path.name

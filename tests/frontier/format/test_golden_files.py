@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 from frontier.format.frontier_files import (
     FILES,
-    SELECTION,
     dump_of,
     empty_columns,
     encode_partition,
@@ -22,7 +21,7 @@ from frontier.format.frontier_files import (
     same_values,
     stored,
 )
-from urls.vectors import FULL
+from urls.vectors import VECTOR_FILES
 
 from amicrawl.errors import InputError
 from amicrawl.frontier.format.checksum import crc32c
@@ -45,11 +44,11 @@ if TYPE_CHECKING:
 
     from amicrawl.frontier.format.footer import ColumnEntry
 
-GOLDEN = [(directory, line) for directory in (SELECTION / "files", FILES) for line in stored(directory)]
+GOLDEN = [(FILES, line) for line in stored(FILES)]
 LARGE = [FILES / name for name in ("large-none.json", "large-none-sched-split.json")]
 
 
-@pytest.fixture(params=GOLDEN, ids=lambda given: f"{given[0].parts[-2]}-{given[1]['file']}")
+@pytest.fixture(params=GOLDEN, ids=lambda given: given[1]["file"])
 def golden(request: pytest.FixtureRequest) -> tuple[Path, dict[str, Any]]:
     """A stored file and its dump."""
     directory, line = request.param
@@ -266,8 +265,6 @@ def test_compressed_and_plain_files_say_the_same(golden: tuple[Path, dict[str, A
 
 @pytest.mark.parametrize("path", LARGE, ids=lambda path: path.stem)
 def test_large_files_that_are_not_stored_are_made_from_the_one_that_is(path: Path) -> None:
-    if not path.exists():
-        pytest.skip("the full set of golden files is not at hand")
     dump = dump_of(FILES, path.name)
     options = dump["write_options"]
     partition = read_partition(FILES / "large-zstd-sched-split.meguri")
@@ -377,7 +374,9 @@ def test_only_a_file_without_rows_may_have_a_range_that_ends_before_it_begins(tm
     assert read_partition(path).host_key_lo == 5
 
 
-@pytest.mark.parametrize("path", sorted(FULL.glob("[os][pt]*/**/*.meguri")), ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", sorted(VECTOR_FILES.glob("[os][pt]*/**/*.meguri")), ids=lambda path: path.stem
+)
 def test_files_that_operations_and_stores_leave_behind_are_read(path: Path) -> None:
     with FrontierFile.open(path) as file:
         partition, options = partition_in(file), file.options()

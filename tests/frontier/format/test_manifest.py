@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import google_crc32c
 import pytest
-from frontier.format.golden_dumps import BOTH, FULL, SELECTION, WITH_FULL
+from frontier.format.golden_dumps import VECTOR_FILES
 
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 LAST = 2**64 - 1
 
 
-def _golden(directory: Path) -> Iterator[dict[str, Any]]:
-    with (directory / "map.jsonl").open(encoding="utf-8") as lines:
+def _golden() -> Iterator[dict[str, Any]]:
+    with (VECTOR_FILES / "map.jsonl").open(encoding="utf-8") as lines:
         for line in lines:
             said = json.loads(line)
             if said["kind"] == "manifest":
@@ -57,7 +57,7 @@ def _entry(said: dict[str, Any]) -> ManifestEntry:
 
 
 def three() -> bytes:
-    return bytes.fromhex(next(s["bytes"] for s in _golden(SELECTION) if s["name"] == "three"))
+    return bytes.fromhex(next(s["bytes"] for s in _golden() if s["name"] == "three"))
 
 
 def sealed(body: bytes) -> bytes:
@@ -68,18 +68,16 @@ def entry(lo: int, hi: int, number: int = 1) -> ManifestEntry:
     return ManifestEntry(number, b"p", lo, hi, 0, 0, 0, 0.0, 0, 0, 0)
 
 
-@BOTH
-def test_golden_manifests_read_and_write_as_given(directory: Path) -> None:
-    for said in _golden(directory):
+def test_golden_manifests_read_and_write_as_given() -> None:
+    for said in _golden():
         manifest = Manifest.of(map(_entry, said["entries_given"] or ()))
         assert list(manifest.entries) == list(map(_entry, said["entries"] or ()))
         assert encode_manifest(manifest).hex() == said["bytes"]
         assert decode_manifest(bytes.fromhex(said["bytes"])) == manifest
 
 
-@BOTH
-def test_golden_questions_are_answered(directory: Path) -> None:
-    for said in _golden(directory):
+def test_golden_questions_are_answered() -> None:
+    for said in _golden():
         manifest = decode_manifest(bytes.fromhex(said["bytes"]))
         for key, owner in said["routes"]:
             found = manifest.owner(int(key, 0))
@@ -146,13 +144,12 @@ def test_a_body_that_nobody_writes_is_refused_although_its_checksum_holds(
     assert raised.value.fault is fault
 
 
-@WITH_FULL
 def test_golden_damage_is_of_the_same_class() -> None:
-    for line in (FULL / "damaged" / "damaged.jsonl").read_text().splitlines():
+    for line in (VECTOR_FILES / "damaged" / "damaged.jsonl").read_text().splitlines():
         said = json.loads(line)
         if said["class"] != "manifest":
             continue
-        path = FULL / "damaged" / said["file"]
+        path = VECTOR_FILES / "damaged" / said["file"]
         # The reference passes over entries behind the last that it counts; somebody meant them.
         expected = "corrupt" if "too small" in said["what"] else said["error_class"]
         with pytest.raises(FrontierFileError, match=f"{path.name}, byte [0-9]+: manifest: ") as raised:

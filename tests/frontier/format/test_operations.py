@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 from frontier.format.frontier_files import empty_partition
-from frontier.format.golden_dumps import BOTH, FULL, WITH_FULL, partition_of, selected, sha256_of
+from frontier.format.golden_dumps import VECTOR_FILES, partition_of, selected, sha256_of
 
 from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.operations import compact, merge
@@ -20,7 +20,6 @@ from amicrawl.frontier.format.verification import read_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from amicrawl.frontier.format.partition import Partition
 
@@ -31,8 +30,8 @@ def whole() -> Partition:
     return partition_of(json.dumps(selected("ops/input.meguri")["dump"]))
 
 
-def _golden(directory: Path, operation: str) -> Iterator[dict[str, Any]]:
-    for line in (directory / "ops.jsonl").read_text().splitlines():
+def _golden(operation: str) -> Iterator[dict[str, Any]]:
+    for line in (VECTOR_FILES / "ops.jsonl").read_text().splitlines():
         said = json.loads(line)
         if said["op"] == operation:
             yield said
@@ -49,19 +48,17 @@ def _is(partition: Partition, said: dict[str, Any]) -> None:
         assert sha256_of(partition) == said["sha256"]
 
 
-@BOTH
-def test_compacting_gives_the_golden_bytes(directory: Path, whole: Partition) -> None:
-    for said in _golden(directory, "compact"):
+def test_compacting_gives_the_golden_bytes(whole: Partition) -> None:
+    for said in _golden("compact"):
         _is(compact(whole), said["result"])
 
 
-@WITH_FULL
 def test_merging_gives_the_golden_bytes() -> None:
-    for said in _golden(FULL, "merge"):
+    for said in _golden("merge"):
         if "result" in said:
             names = (said["a"]["file"], said["b"]["file"]) if "a" in said else None
             parts = [
-                read_partition(FULL / name)
+                read_partition(VECTOR_FILES / name)
                 for name in names or ("ops/split0-high.meguri", "ops/split0-low.meguri")
             ]
             _is(merge(*parts), said["result"])

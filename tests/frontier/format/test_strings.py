@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import zstandard
-from frontier.format.golden_dumps import FULL, WITH_FULL, golden_files
+from frontier.format.golden_dumps import VECTOR_FILES, golden_files
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,10 +145,9 @@ def test_a_broken_robots_entry_is_malformed(blob: bytes, fault: FileFault) -> No
     assert raised.value.fault is fault
 
 
-@WITH_FULL
 def test_golden_robots_entries_unpack() -> None:
     for codec in Codec:
-        said = json.loads((FULL / "files" / f"robots-{codec.name.lower()}.json").read_text())
+        said = json.loads((VECTOR_FILES / "files" / f"robots-{codec.name.lower()}.json").read_text())
         arena = bytes.fromhex(said["arena_hex"])
         for entry in said["robots"]:
             blob = string_at(arena, int(entry["robots_ref"]))
@@ -157,7 +156,6 @@ def test_golden_robots_entries_unpack() -> None:
             assert unpack_robots(blob, codec).hex() == entry["body_hex"]
 
 
-@WITH_FULL
 def test_golden_strings_are_found() -> None:
     for _, said, dump in golden_files():
         arena = bytes.fromhex(dump["arena_hex"])

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import tracemalloc
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from urls.vectors import FULL, lines
+from urls.vectors import VECTOR_FILES, lines
 
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.schema import Encoding
 from amicrawl.frontier.format.values import decode, encode
 from amicrawl.frontier.format.varints import write_uvarint
-
-DIRECTORIES = [
-    Path(__file__).parent / "data",
-    pytest.param(
-        FULL,
-        marks=pytest.mark.skipif(not FULL.exists(), reason="the full golden vectors are not at hand"),
-    ),
-]
 
 STRICTER = {
     # A payload that does not have just the bytes of its values was not written by anybody for them.
@@ -119,9 +110,8 @@ def test_the_documented_payloads_are_written_and_read(
     assert decode(encoding, octets, count=len(values), dtype=dtype, base=base).tolist() == values
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES)
-def test_golden_values_have_their_payload(directory: Path) -> None:
-    golden = list(lines(directory, "encodings.jsonl", kind="encode"))
+def test_golden_values_have_their_payload() -> None:
+    golden = list(lines(VECTOR_FILES, "encodings.jsonl", kind="encode"))
     assert len(golden) >= 60
     for line in golden:
         values = np.array([int(value) for value in line["values"]], f"<u{line['width']}")
@@ -132,9 +122,8 @@ def test_golden_values_have_their_payload(directory: Path) -> None:
         assert read.tolist() == values.tolist(), line
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES)
-def test_golden_odd_payloads_are_read_or_refused(directory: Path) -> None:
-    golden = list(lines(directory, "encodings.jsonl", kind="decode"))
+def test_golden_odd_payloads_are_read_or_refused() -> None:
+    golden = list(lines(VECTOR_FILES, "encodings.jsonl", kind="decode"))
     assert len(golden) >= 40
     for line in golden:
         reason = STRICTER.get(line["what"])

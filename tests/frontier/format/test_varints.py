@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from urls.vectors import FULL, lines
+from urls.vectors import VECTOR_FILES, lines
 
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.varints import (
@@ -20,13 +18,6 @@ from amicrawl.frontier.format.varints import (
     zigzag,
 )
 
-DIRECTORIES = [
-    Path(__file__).parent / "data",
-    pytest.param(
-        FULL,
-        marks=pytest.mark.skipif(not FULL.exists(), reason="the full golden vectors are not at hand"),
-    ),
-]
 NUMBERS = st.one_of(
     st.integers(0, 2**64 - 1),
     st.builds(lambda bits, less: (1 << bits) - less, st.integers(1, 64), st.integers(1, 2)),
@@ -46,9 +37,8 @@ def of_all_sizes(count: int) -> np.ndarray:
     return values
 
 
-@pytest.mark.parametrize("directory", DIRECTORIES)
-def test_golden_numbers_have_their_bytes(directory: Path) -> None:
-    golden = list(lines(directory, "keys.jsonl", kind="uvarint"))
+def test_golden_numbers_have_their_bytes() -> None:
+    golden = list(lines(VECTOR_FILES, "keys.jsonl", kind="uvarint"))
     assert golden
     for line in golden:
         value, octets = int(line["value"]), bytes.fromhex(line["bytes"])

@@ -1,4 +1,4 @@
-"""Golden vectors of the seen-set: a selection beside this module, the full set where it is at hand."""
+"""Golden vectors of the seen-set."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -17,22 +16,7 @@ if TYPE_CHECKING:
 Keys = tuple[np.ndarray, np.ndarray]
 """The host halves and the path halves of some keys."""
 
-SELECTION = Path(__file__).parent / "data"
-FULL = Path(__file__).resolve().parents[4] / "shared" / "vectors"
-
-BOTH = pytest.mark.parametrize(
-    "directory",
-    [
-        pytest.param(SELECTION, id="selection"),
-        pytest.param(
-            FULL,
-            id="full",
-            marks=pytest.mark.skipif(
-                not FULL.exists(), reason="the full golden vectors are not at hand"
-            ),
-        ),
-    ],
-)
+VECTOR_FILES = Path(__file__).parents[2] / "data" / "vectors"
 
 
 def lines(directory: Path, kind: str) -> Iterator[dict[str, Any]]:

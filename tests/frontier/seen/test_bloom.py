@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import tracemalloc
 from struct import pack
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from frontier.seen.seen_vectors import (
-    BOTH,
+    VECTOR_FILES,
     add_one,
     answers_of,
     blob_of,
@@ -27,9 +26,6 @@ from hypothesis import strategies as st
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.seen import BlockedBloom, KeyIndex, merged_blob, sizing, sound_sizing
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 WORD = st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1), st.just(2**64 - 1))
 KEYS = st.lists(st.tuples(WORD, WORD), max_size=200)
 
@@ -45,15 +41,13 @@ def share_of_strangers_taken_for_known(bloom: BlockedBloom) -> float:
     return sum(answers) / len(answers)
 
 
-@BOTH
-def test_filters_are_sized_as_the_reference_sizes_them(directory: Path) -> None:
-    for line in lines(directory, "sizing"):
+def test_filters_are_sized_as_the_reference_sizes_them() -> None:
+    for line in lines(VECTOR_FILES, "sizing"):
         assert sizing(int(line["capacity"]), line["fp_rate"]) == (int(line["blocks"]), line["k"]), line
 
 
-@BOTH
-def test_a_key_sets_the_bits_that_the_reference_sets(directory: Path) -> None:
-    for line in lines(directory, "positions"):
+def test_a_key_sets_the_bits_that_the_reference_sets() -> None:
+    for line in lines(VECTOR_FILES, "positions"):
         block = int(line["block"])
         expected = sum(1 << bit for bit in set(line["bits"]))
         one, many = (BlockedBloom(int(line["blocks"]), line["k"]) for _ in range(2))
@@ -66,9 +60,8 @@ def test_a_key_sets_the_bits_that_the_reference_sets(directory: Path) -> None:
             assert octets.count(0) == len(octets) - sum(map(bool, expected.to_bytes(64, "little")))
 
 
-@BOTH
-def test_a_filter_is_the_reference_s_to_the_bit_and_answers_as_it_does(directory: Path) -> None:
-    for line in lines(directory, "bloom"):
+def test_a_filter_is_the_reference_s_to_the_bit_and_answers_as_it_does() -> None:
+    for line in lines(VECTOR_FILES, "bloom"):
         keys = keys_of(line)
         # The reference filled them through check-and-insert, which adds a repeated key once.
         unique = list(dict.fromkeys(pairs(keys)))
@@ -81,7 +74,7 @@ def test_a_filter_is_the_reference_s_to_the_bit_and_answers_as_it_does(directory
         rest = np.array(unique[alone:], np.uint64).reshape(-1, 2)
         bloom.add_many(rest[:, 0], rest[:, 1])
 
-        blob = blob_of(line, directory)
+        blob = blob_of(line, VECTOR_FILES)
         assert (len(blob), f"0x{crc32c(blob):08x}") == (line["blob_size"], line["blob_crc32c"])
         assert bloom.to_blob() == blob, line["name"]
         assert (bloom.blocks, bloom.k, bloom.added) == (
@@ -100,10 +93,9 @@ def test_a_filter_is_the_reference_s_to_the_bit_and_answers_as_it_does(directory
             assert "".join("01"[one] for one in answers_of(same, *probes)) == line["maybe"]
 
 
-@BOTH
-def test_odd_blobs_are_refused_or_read_as_the_reference_does(directory: Path) -> None:
-    (members,) = lines(directory, "blob-members")
-    for line in lines(directory, "blob"):
+def test_odd_blobs_are_refused_or_read_as_the_reference_does() -> None:
+    (members,) = lines(VECTOR_FILES, "blob-members")
+    for line in lines(VECTOR_FILES, "blob"):
         blob = bytes.fromhex(line["blob"])
         # The reference takes a filter that sets no bits, which says "perhaps" of everything, always.
         # It is of no use, and no writer makes it: here it counts as malformed.

@@ -5,18 +5,15 @@ from __future__ import annotations
 import random
 import struct
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
-from frontier.seen.seen_vectors import BOTH, add_one, answers_of, key, lines, random_keys
+from frontier.seen.seen_vectors import VECTOR_FILES, add_one, answers_of, key, lines, random_keys
 from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier.seen import BlockedBloom, KeyIndex, sizing
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 WORD = st.one_of(st.integers(0, 3), st.integers(0, 2**64 - 1), st.just(2**64 - 1))
 ROW = st.one_of(st.integers(0, 3), st.integers(0, 2**32 - 1), st.just(2**32 - 1))
@@ -121,9 +118,8 @@ class ReferenceSeenSet:
         return len(self.exact)
 
 
-@BOTH
-def test_filter_and_exact_set_together_answer_as_the_reference_does(directory: Path) -> None:
-    for line in lines(directory, "operations"):
+def test_filter_and_exact_set_together_answer_as_the_reference_does() -> None:
+    for line in lines(VECTOR_FILES, "operations"):
         pair = ReferenceSeenSet(line["capacity"], line["fp_rate"])
         for operation, halves, answer in line["ops"]:
             assert getattr(pair, operation)(*key(halves)) == answer, (operation, halves)
@@ -136,9 +132,8 @@ def test_filter_and_exact_set_together_answer_as_the_reference_does(directory: P
         assert [buckets.count(number) for number in range(len(sizes))] == sizes
 
 
-@BOTH
-def test_a_batch_gets_the_verdicts_that_the_reference_gives(directory: Path) -> None:
-    for line in lines(directory, "batch"):
+def test_a_batch_gets_the_verdicts_that_the_reference_gives() -> None:
+    for line in lines(VECTOR_FILES, "batch"):
         pair = ReferenceSeenSet()
         for batch in line["rounds"]:
             assert verdicts(pair, batch["keys"]) == batch["verdicts_sorted"]

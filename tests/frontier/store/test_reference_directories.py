@@ -7,14 +7,13 @@ full set is at hand.
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 from faulty_disks import QuickDisk
 from frontier.store.partitions import host_frame, intern_frame, url_frame
-from urls.vectors import FULL, lines
+from urls.vectors import VECTOR_FILES, lines
 
 from amicrawl.frontier.format.partition import EMPTY_ARENA
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
@@ -25,12 +24,12 @@ from amicrawl.frontier.store.journal import Journal, read_frames
 from amicrawl.frontier.store.logs import replay_logs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from amicrawl.frontier.format.partition import Columns
     from amicrawl.frontier.store.directory import Candidate
 
-HERE = Path(__file__).parent / "data"
-VECTORS = FULL if (FULL / "store.jsonl").exists() else HERE
-LINES = list(lines(VECTORS, "store.jsonl"))
+LINES = list(lines(VECTOR_FILES, "store.jsonl"))
 DIRECTORIES = {line["name"]: line for line in LINES if "directory" in line}
 VALUES = [line for line in LINES if line["name"].endswith("-value")]
 
@@ -38,13 +37,11 @@ each_directory = pytest.mark.parametrize("line", DIRECTORIES.values(), ids=DIREC
 
 
 def place_of(line: dict[str, Any]) -> Path:
-    return VECTORS / str(line["directory"] if VECTORS == FULL else line["name"])
+    return VECTOR_FILES / str(line["directory"])
 
 
 def copy_of(name: str, directory: Path) -> Path:
-    """Return a copy of the reference's directory *name*, or skip."""
-    if name not in DIRECTORIES:
-        pytest.skip(f"needs {FULL}/store/{name}, which is not at hand")
+    """Return a copy of the reference's directory *name*."""
     copy = directory / name
     copy.mkdir()
     for path in place_of(DIRECTORIES[name]).iterdir():
