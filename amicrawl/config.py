@@ -166,6 +166,11 @@ Span = Annotated[str, Field(pattern=r"^[0-9]{1,6}[mhdw]$")]
 Ages = Annotated[dict[str, Span], BeforeValidator(_ages)]
 
 
+def is_depth(text: str) -> bool:
+    """Return whether *text* is a depth: `inf`, `shallow`, or a number of links from a start URL."""
+    return re.fullmatch(r"inf|shallow|[0-9]{1,5}", text) is not None
+
+
 class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """The configuration of one crawl. Times are in seconds and sizes in bytes."""
 
@@ -410,6 +415,17 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
                 f"({self.inflight_max}) must not descend"
             )
         return self
+
+    def hops_within(self, depth: str) -> int | None:
+        """Return how many links from a start URL a page may be in a crawl to *depth* (see `is_depth`).
+
+        None for any number.
+        """
+        if depth == "shallow":
+            return 0
+        if not depth.isdecimal():
+            return self.max_hops
+        return int(depth) if self.max_hops is None else min(int(depth), self.max_hops)
 
     @property
     def directory(self) -> Path:

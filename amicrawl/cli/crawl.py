@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple, NoReturn
 
 import typer
 
-from amicrawl.cli.options import PartitionedOptions, Quiet, Settings, grouped, pairs, settings_options
+from amicrawl.cli.options import (
+    Depth,
+    PartitionedOptions,
+    Quiet,
+    Settings,
+    grouped,
+    pairs,
+    settings_options,
+)
 from amicrawl.cli.project import crawl_settings
 from amicrawl.config import PREFIX, CrawlConfig, Rendering, Robots
 from amicrawl.crawl import start_crawl
@@ -63,9 +71,6 @@ Processes = Annotated[
         help="Crawl with N processes that share the hosts; auto: one per core.",
         show_default="1",
     ),
-]
-Depth = Annotated[
-    int | None, typer.Option(min=0, metavar="N", help="Maximum number of links from a start URL.")
 ]
 Ignore = Annotated[
     list[str] | None,
@@ -159,7 +164,7 @@ def crawl(
     due yet is not crawled: the command prints when it is due, so a timer may call it every hour.
     With --engine spark, a cluster crawls a seed list into a bucket.
     """
-    settings = request.all_settings(MAX_HOPS=depth, IGNORES=_patterns(ignore or []))
+    settings = request.all_settings(IGNORES=_patterns(ignore or []))
     given = pairs(request.arguments or [], option="-a")
     if where.on_spark:
         others = {"--processes": processes, "--now": now, "--depth": depth, "--ignore": ignore}
@@ -169,7 +174,8 @@ def crawl(
     if not isinstance(target, Path) and target.spider == "seeds" and (depth is not None or ignore):
         raise UsageError("--depth and --ignore are about links, and a seed list follows none.")
     further = [*settings_options(settings), *request.log_options()]
-    given |= {name: value for name, value in (("out", out), ("processes", processes)) if value}
+    options = {"out": out, "processes": processes, "depth": depth}
+    given |= {name: value for name, value in options.items() if value}
     if isinstance(target, Path):
         wanted = given | _as_arguments(pairs(request.settings or [], option="-s"), given)
         _begin_by_file(target, given, wanted, further, now=now)

@@ -130,13 +130,19 @@ def add(name: NewName, role: RoleName, users: UsersFile, token: Token = False) -
 
 @user_app.command("remove")
 def remove(name: NameToRemove, users: UsersFile) -> None:
-    """Remove NAME with all tokens; takes effect at once."""
+    """Remove NAME with all tokens; takes effect at once.
+
+    Example: amicrawl dashboard user remove ann --users users.toml
+    """
     _users(users).remove(name)
 
 
 @user_app.command("ls")
 def ls(users: UsersFile) -> None:
-    """List the users."""
+    """List the users.
+
+    Example: amicrawl dashboard user ls --users users.toml
+    """
     for user in _users(users).all().values():
         how = ["a password"] * (user.password is not None) + [f"{len(user.tokens)} tokens"] * bool(
             user.tokens

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from amicrawl.cli.options import AsOneObject, Reach, json_text
+from amicrawl.cli.options import AsOneObject, Depth, json_text
 from amicrawl.config import PREFIX, CrawlConfig, Robots
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection, make_selection
@@ -59,7 +59,6 @@ Directory = Annotated[
 ]
 Config = Annotated[Path | None, typer.Option(help="Use the rules of a crawl file.")]
 Starts = Annotated[list[str] | None, typer.Option(metavar="URL", help="A start URL (may be repeated).")]
-Depth = Annotated[Reach, typer.Option(help="With --start: all below them, or these pages alone.")]
 Hops = Annotated[int | None, typer.Option(min=0, help="Links between a start URL and URL; default 1.")]
 Requisite = Annotated[
     bool, typer.Option("--requisite", help="The URL is a page requisite (image, style sheet).")
@@ -73,7 +72,7 @@ def explain(
     directory: Directory = None,
     config: Config = None,
     start: Starts = None,
-    depth: Depth = "inf",
+    depth: Depth = None,
     hops: Hops = None,
     requisite: Requisite = False,
     parent: Parent = None,
@@ -83,7 +82,9 @@ def explain(
 
     Example: amicrawl explain https://example.org/a --start https://example.org/
     """
-    rules = _rules(directory, config, tuple(start or ()), depth)
+    if depth and not start:
+        raise UsageError("--depth is for --start: a crawl and a crawl file have their own.")
+    rules = _rules(directory, config, tuple(start or ()), depth or "inf")
     row = _row(rules, url)
     if row is not None and not requisite:
         requisite = row["link"] == "requisite"
@@ -123,24 +124,23 @@ def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
         return "unknown: no crawl is given"
     if row is None:
         return "not fetched: no link to it was found, or every one was kept out"
-    found = f"found {row['first_seen_at'] or 'at an unknown time'}"
-    if row["crawl_count"]:
+    # Loaded where there is a row: the commands about frontiers come with numpy and Arrow.
+    from amicrawl.cli.frontier.rows import CAUSES, hour_begins, within_hour  # noqa: PLC0415
+
+    found = f"found {within_hour(row['first_seen'])}"
+    if row["crawl_count"] or row["http_status"] >= _LEAST_STATUS:
         times = f", {row['crawl_count']:,} times in all" if row["crawl_count"] > 1 else ""
-        last = row["last_crawled_at"] or "at an unknown time"
-        found += f", captured {last}{times}"
+        found += f", captured {within_hour(row['settled'])}{times}"
     else:
         found += ", not captured"
     status = row["status"]
     if status == Status.WITHHELD:
-        # Loaded where there is a row: the commands about frontiers come with numpy and Arrow.
-        from amicrawl.cli.frontier.rows import CAUSES  # noqa: PLC0415
-
         found += f"; withheld: {CAUSES[row['http_status']][1]}" if row["http_status"] in CAUSES else ""
     elif status == Status.EXCLUDED:
         found += "; robots.txt forbade it when its turn came"
     elif row["http_status"] >= _LEAST_STATUS:
         found += f"; the last response had the status {row['http_status']}"
-    return found + (f"; due {row['next_due_at']}" if row["next_due_at"] else "")
+    return found + (f"; due from {hour_begins(row['next_due'])} on" if row["next_due"] else "")
 
 
 def _lines(answers: Iterable[RuleOutcome], known: Iterable[str]) -> Iterator[str]:

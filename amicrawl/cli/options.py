@@ -15,10 +15,11 @@ from functools import wraps
 from importlib.util import find_spec
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from amicrawl.config import is_depth
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.terminal import aligned
 
@@ -145,8 +146,24 @@ class PartitionedOptions(EngineOptions):
             raise UsageError("URIs are for Spark. Add --engine spark, or give paths.")
 
 
-Reach = Literal["inf", "shallow"]
-"""How far a crawl of a site goes: below the directory of each start URL, or the start pages alone."""
+def checked_depth(text: str | None) -> str | None:
+    """Return the depth *text*; raises BadParameter for none."""
+    if text is None or is_depth(text):
+        return text
+    raise typer.BadParameter(f"{text!r} is neither 'inf' nor 'shallow' nor a number of links.")
+
+
+Depth = Annotated[
+    str | None,
+    typer.Option(
+        "--depth",
+        metavar="inf|shallow|N",
+        callback=checked_depth,
+        help="How far from the start URLs: inf (all below their directories), shallow (these pages and "
+        "what they need), or N links.",
+        show_default="inf",
+    ),
+]
 
 Processes = Annotated[
     int,

@@ -161,7 +161,10 @@ def _run(nickname: str, where: RedisSettings, workshop: Workshop, options: Pipel
 @app.command()
 @with_store
 def drain(store: JobStore, name: WhichPipeline, finish: Finish = False) -> None:
-    """Drain the pipeline NAME: it takes no more jobs, returns those it has, and ends."""
+    """Drain the pipeline NAME: it takes no more jobs, returns those it has, and ends.
+
+    Example: amicrawl pipeline drain crawler-1
+    """
     for key in tell_to_drain(store, name, how="finish" if finish else "release"):
         typer.echo(f"{key} is asked to stop")
 
@@ -215,7 +218,12 @@ _MOST = 10**18
 def list_pipelines(store: JobStore, *, as_json: AsJson = False) -> None:
     """List the pipelines: name, status, slots in use, load, free disk, when it last reported.
 
+    Example: amicrawl pipeline ls --json
+
     One that has not reported for 15 seconds is `silent`: it was killed, or cannot reach Redis.
+
+
+    Example: amicrawl pipeline ls --json
     """
     now = redis_now(store)
     found = [_facts(fields, now) for fields in pipelines(store)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.options import AsOneObject, Reach, Settings, grouped
+from amicrawl.cli.options import AsOneObject, Depth, Settings, grouped
 from amicrawl.cli.project import (
     OUR_SETTINGS,
     SETTINGS_MODULE,
@@ -69,10 +69,6 @@ Partitions = Annotated[
 Config = Annotated[
     Path | None,
     typer.Option("--config", help="A crawl file for the spider `site`; with --list for `seeds`."),
-]
-Depth = Annotated[
-    Reach | None,
-    typer.Option("--depth", help="shallow: start pages alone; that of the crawl file by default."),
 ]
 PlaceOption = Annotated[
     str,
@@ -312,7 +308,10 @@ Resend = Annotated[
 
 @with_store
 def status(store: JobStore, name: Name, as_json: AsOneObject = False) -> None:
-    """Show the state of the shared crawl NAME, partition by partition."""
+    """Show the state of the shared crawl NAME, partition by partition.
+
+    Example: amicrawl share status gov-2027 --json
+    """
     share = Share.open(store, checked_name(name))
     rows = [_shown(number, known) for number, known in enumerate(share.standings())]
     record = share.record
@@ -332,32 +331,47 @@ def status(store: JobStore, name: Name, as_json: AsOneObject = False) -> None:
 
 @with_store
 def stop(store: JobStore, name: Name) -> None:
-    """Stop every worker of NAME in an orderly way; `retry` undoes it."""
+    """Stop every worker of NAME in an orderly way; `retry` undoes it.
+
+    Example: amicrawl share stop gov-2027
+    """
     Share.open(store, checked_name(name)).set_flag("stop", on=True)
 
 
 @with_store
 def pause(store: JobStore, name: Name) -> None:
-    """Pause NAME until `resume`."""
+    """Pause NAME until `resume`.
+
+    Example: amicrawl share pause gov-2027
+    """
     Share.open(store, checked_name(name)).set_flag("pause", on=True)
 
 
 @with_store
 def resume(store: JobStore, name: Name) -> None:
-    """Resume NAME after `pause`."""
+    """Resume NAME after `pause`.
+
+    Example: amicrawl share resume gov-2027
+    """
     Share.open(store, checked_name(name)).set_flag("pause", on=False)
 
 
 @with_store
 def retry(store: JobStore, name: Name, *, resend: Resend = False) -> None:
-    """Resume NAME after `stop`, and retry partitions that were given up."""
+    """Resume NAME after `stop`, and retry partitions that were given up.
+
+    Example: amicrawl share retry gov-2027
+    """
     again = Share.open(store, checked_name(name)).retry(resend=resend)
     typer.echo(f"{name}: {again} partitions are retried.")
 
 
 @with_store
 def remove(store: JobStore, name: Name) -> None:
-    """Delete NAME from Redis. What was crawled is kept."""
+    """Delete NAME from Redis. What was crawled is kept.
+
+    Example: amicrawl share remove gov-2027
+    """
     share = Share.open(store, checked_name(name))
     if any(known.get("lease") for known in share.standings()):
         raise UsageError(f"{name} is being crawled: stop it first with `amicrawl share stop {name}`.")

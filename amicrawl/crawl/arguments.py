@@ -17,7 +17,7 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from amicrawl.config import Headers
+from amicrawl.config import Headers, is_depth
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.frontier import belongs
 from amicrawl.urls import without_userinfo
@@ -109,7 +109,8 @@ class SiteArguments(CrawlArguments):
     file: str | None = None
     """A list of further start URLs: a path, or `-` for standard input."""
     depth: str = "inf"
-    """`inf`: all of the site; `shallow`: the start pages and what they need to be shown."""
+    """`inf`: all of the site; `shallow`: the start pages and what they need to be shown; a number: pages
+    that are so many links from a start URL at most."""
 
     @classmethod
     def parse(cls, given: Mapping[str, object]) -> Self:
@@ -123,10 +124,10 @@ class SiteArguments(CrawlArguments):
                 "(or several in a list, -a file=starts.txt)."
             )
         depth = values.get("depth") or "inf"
-        if depth not in {"inf", "shallow"}:
+        if not is_depth(depth):
             raise UsageError(
                 f"Argument depth={depth!r} is neither inf (the whole site) nor shallow (the start pages "
-                "alone). For a number of links use AMICRAWL_MAX_HOPS."
+                "and what they need) nor a number of links from a start URL."
             )
         return cls(url=url, file=file, depth=depth, **_common(values))
 

@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from amicrawl.frontier import (
     old_at,
 )
 from amicrawl.politeness import LONGEST_UNREACHED
+from amicrawl.record import read_crawl_json
 from amicrawl.seed import earlier_indexes
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ _NOTE = "amicrawl-out"
 def check_directory(config: CrawlConfig, spec: CrawlSpec) -> None:
     """Raise UsageError where there is a frontier and must be none, InputError where one is missing."""
     directory = frontier_directory(config)
+    if "out" not in config.model_fields_set and not (spec.is_guest or spec.continues):
+        _check_start(config.directory, spec.asked)
     if spec.fresh and directory.exists():
         raise UsageError(
             f"{config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
@@ -70,6 +73,29 @@ def check_directory(config: CrawlConfig, spec: CrawlSpec) -> None:
         )
     if spec.continues and not (directory.exists() or earlier_indexes(config.directory)):
         raise InputError(f"{config.directory} holds no frontier: nothing was crawled into it.")
+
+
+def _check_start(directory: Path, asked: Mapping[str, str]) -> None:
+    """Raise UsageError where *directory*, which was not named, has crawls that began elsewhere.
+
+    A crawl of a site that began at one of the same URLs is the same crawl, and so is one of a list of
+    the same name.
+    """
+    last = read_crawl_json(directory)
+    earlier = [_starts(crawl.get("asked")) for crawl in (*last.get("earlier", []), last)]
+    before = set().union(*earlier)
+    if before and not _starts(asked) & before:
+        first = " ".join(sorted(next(filter(None, reversed(earlier)))))
+        raise UsageError(
+            f"{directory} has a crawl of {first}. Name another directory for this one with -o DIR, or "
+            f"add it to that archive with -o {directory}."
+        )
+
+
+def _starts(asked: Any) -> set[str]:
+    """Return the URLs and lists that a crawl began with which was *asked* for so."""
+    asked = asked if isinstance(asked, dict) else {}
+    return {*str(asked.get("url") or "").split(), *filter(None, [str(asked.get("file") or "")])}
 
 
 def opened_partition(

@@ -116,8 +116,9 @@ _ARGUMENTS = (
         meaning="Format of the list, if its name does not show it.", spiders=_BOTH),
     Key("seeds", "strict", kind=kinds.switch(),
         meaning="End with exit code 7 if a line of the list is invalid.", spiders=(SEEDS,)),
-    Key("seeds", "depth", kind=kinds.choice(("inf", "shallow")),
-        meaning="`inf`: all below the directory of each URL; `shallow`: the page and its requisites.",
+    Key("seeds", "depth", kind=kinds.depth(),
+        meaning="`inf`: all below the directory of each URL; `shallow`: the page and its requisites; a "
+        "number: pages that are so many links from a URL at most.",
         spiders=(SITE,)),
     Key("seeds", "shards", kind=kinds.integer(least=1),
         meaning="Number of parts that the hosts are divided into.", spiders=_BOTH),

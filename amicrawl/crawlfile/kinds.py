@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SIZE = r"^[0-9]+(\.[0-9]+)? ?([kKmMgGtTpP][iI]?[bB]|[kKmMgGtTpPbB])?$"
 _REFERENCE = r"^(env:[A-Za-z_][A-Za-z0-9_]*|file:[^\s].*|)$"
+_INF_OR_SHALLOW = Literal["inf", "shallow"]
 _DURATION = r"^[1-9][0-9]{0,5}[mhdw]$"
 _BYTES: TypeAdapter[int] = TypeAdapter(ByteSize)
 _STRICT = ConfigDict(strict=True, regex_engine="python-re")
@@ -112,6 +113,11 @@ def reference() -> ValueKind:
 def duration() -> ValueKind:
     """Return the kind of spans of time: `30m`, `12h`, `7d`, `4w`."""
     return text('a span of time such as "30m", "12h", "7d" or "4w"', pattern=_DURATION)
+
+
+def depth() -> ValueKind:
+    """Return the kind of depths: `inf`, `shallow`, or a number of links."""
+    return ValueKind('"inf", "shallow" or a number', _INF_OR_SHALLOW | Annotated[int, Field(ge=0)])
 
 
 def fields() -> ValueKind:

@@ -107,9 +107,10 @@ def _spare(ignores: IgnoreSet, start: str) -> None:
 
 
 def make_selection(config: CrawlConfig, starts: Sequence[str], *, depth: str) -> Selection:
-    """Return the rules of a crawl from *starts*, of ArchiveBot's two depths `inf` and `shallow`.
+    """Return the rules of a crawl from *starts* to *depth*: `inf`, `shallow` or a number of links.
 
-    Raises UsageError for a rule, a pattern or a start URL that can mean nothing.
+    `inf` and `shallow` are ArchiveBot's. Raises UsageError for a rule, a pattern or a start URL that can
+    mean nothing.
     """
     scope = Scope(
         surts=config.surts,
@@ -117,7 +118,7 @@ def make_selection(config: CrawlConfig, starts: Sequence[str], *, depth: str) ->
         domains=frozenset(config.domains),
         include=config.include,
         exclude=config.exclude,
-        max_hops=0 if depth == "shallow" else config.max_hops,
+        max_hops=config.hops_within(depth),
         requisites_off_site=config.requisites_off_site,
         links_off_site=config.links_off_site and depth != "shallow",
     )

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.inventory import is_settled_since
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.opening import Opened, best_state, load
-    from amicrawl.frontier.outcomes import Soft404Detector, judge
+    from amicrawl.frontier.outcomes import Soft404Detector, judge, settled_at
     from amicrawl.frontier.revisits import AgeLimits, Revisits, fingerprint_of
     from amicrawl.frontier.row import (
         Dispatch,
@@ -99,6 +99,7 @@ else:
         is_route="row",
         is_settled_since="inventory",
         judge="outcomes",
+        settled_at="outcomes",
         grown_old="corrections",
         kept_out="corrections",
         list_directory="store.directory",
@@ -183,6 +184,7 @@ __all__ = [
     "partition_in",
     "read_dump",
     "replay_logs",
+    "settled_at",
     "shard_of",
     "snapshot_name",
     "string_at",

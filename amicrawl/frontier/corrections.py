@@ -13,6 +13,7 @@ import numpy as np
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.inventory import is_settled_since
+from amicrawl.frontier.outcomes import settled_at
 from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
 from amicrawl.frontier.states import RESTING, WAITING, Cause, Status
 from amicrawl.frontier.url_row import place_of
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from amicrawl.frontier.revisits import AgeLimits, Revisits
     from amicrawl.frontier.row import Flights, Offer, Outcome
     from amicrawl.urls import UrlKey
+
+
+_SETTLED = ("status", "http_status", "next_due", "retry_count", "first_seen", "last_crawled")
 
 
 def kept_out(partition: LivePartition, *, causes: Collection[Cause], robots: bool) -> np.ndarray:
@@ -72,22 +76,19 @@ def grown_old(partition: LivePartition, ages: AgeLimits, *, hour: int, since: in
 
 
 def old_at(partition: LivePartition, ages: AgeLimits) -> tuple[np.ndarray, np.ndarray]:
-    """Return the numbers of the settled rows that *ages* are about, and the hours they are old from.
-
-    A row that was never captured, as one that robots.txt forbids, is as old as the partition can say: it
-    was settled when it was first seen.
-    """
-    rows = partition.state.rows.columns("status", "first_seen", "last_crawled", "url_ref")
-    settled = np.isin(rows["status"], [*RESTING])
-    numbers = _present(partition, settled)
-    last = np.where(rows["last_crawled"] > 0, rows["last_crawled"], rows["first_seen"])[numbers]
+    """Return the numbers of the settled rows that *ages* are about, and the hours they are old from."""
+    rows = partition.state.rows.columns(*_SETTLED, "url_ref")
+    numbers = _present(partition, np.isin(rows["status"], [*RESTING]))
+    last = rows["last_crawled"][numbers].astype(np.int64)
+    for at in np.flatnonzero(rows["status"][numbers] != Status.CRAWLED).tolist():
+        last[at] = settled_at({name: int(rows[name][numbers[at]]) for name in _SETTLED})
     if ages.is_one:
-        return numbers, last.astype(np.int64) + ages.least
+        return numbers, last + ages.least
     texts = (partition.texts_at(reference) for reference in rows["url_ref"][numbers].tolist())
     limits = [ages.of(offered(*each).seed.url) for each in texts]
     named = np.array([limit is not None for limit in limits], bool)
     hours = np.array([limit or 0 for limit in limits], np.int64)
-    return numbers[named], (last.astype(np.int64) + hours)[named]
+    return numbers[named], (last + hours)[named]
 
 
 def make_due(partition: LivePartition, numbers: np.ndarray, *, hour: int) -> None:

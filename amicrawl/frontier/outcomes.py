@@ -149,6 +149,31 @@ def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
     return hour + max(back.hours(in_a_row - MANY + 1 if event is Event.EXHAUSTED else in_a_row), asked)
 
 
+def settled_at(row: Mapping[str, int]) -> int:
+    """Return the hour at which the URL row with these columns was settled last; 0 for never.
+
+    Only captures leave their hour in a row; that of another outcome follows from when it is due again. A
+    `Retry-After` moves it to a later one.
+    """
+    status, http_status, in_a_row = row["status"], row["http_status"], row["retry_count"]
+    if status == Status.CRAWLED or not row["next_due"]:
+        return row["last_crawled"]
+    if status == Status.EXCLUDED:
+        event = Event.REFUSED_BY_ROBOTS
+    elif status != Status.GONE:
+        if not in_a_row:
+            return row["last_crawled"]
+        event = _BUSY
+    elif 200 <= http_status <= 399:
+        event = Event.SOFT_404
+    elif 400 <= http_status <= 499 and http_status not in _NOT_NOW:
+        event = Event.WITHDRAWN if http_status == 410 else Event.MISSING
+    else:
+        event, in_a_row = Event.EXHAUSTED, in_a_row - MANY + 1
+    pause = RETURNS[event].hours(max(in_a_row, 1))
+    return max(row["next_due"] - pause, row["first_seen"], row["last_crawled"])
+
+
 def judge(
     host: int, outcome: Outcome, *, attempt: int, breaker: HostBreaker, limit: InflightLimit
 ) -> Verdict:

@@ -210,6 +210,8 @@ def _summary_of(crawl: Mapping[str, Any]) -> list[dict[str, Any]]:
         return []
     kept = ("state", "software", "started", "finished", "finish_reason", "counts")
     summary = {name: crawl.get(name) for name in kept}
+    asked = dict(crawl.get("asked") or {})
+    summary["asked"] = {name: asked[name] for name in ("url", "file") if name in asked}
     if summary["state"] == "running":
         summary["state"] = "killed"
     return [summary]

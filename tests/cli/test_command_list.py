@@ -76,8 +76,6 @@ def test_help_names_what_is_taken_by_a_word_and_not_by_a_type_of_python() -> Non
 @pytest.mark.parametrize(
     "line",
     [
-        "explain http://a.example/ --start http://a.example/ --depth deep",
-        "share create name --seeds seeds.txt --depth deep",
         "frontier import dump.json -o file.meguri --codec lz4",
         "dashboard user add anna --role king --users users.json",
     ],
@@ -86,3 +84,17 @@ def test_a_word_that_is_no_choice_is_refused_with_those_there_are(line: str) -> 
     refused = CliRunner().invoke(app, line.split())
     assert refused.exit_code == 2
     assert "is not one of '" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "crawl http://a.example/ --depth deep",
+        "explain http://a.example/ --start http://a.example/ --depth deep",
+        "share create name --seeds seeds.txt --depth -1",
+    ],
+)
+def test_a_depth_is_the_same_words_or_a_number_everywhere(line: str) -> None:
+    refused = CliRunner().invoke(app, line.split())
+    assert refused.exit_code == 2
+    assert "is neither 'inf' nor 'shallow' nor a number of links" in refused.stderr

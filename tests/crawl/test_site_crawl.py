@@ -306,6 +306,7 @@ def test_a_payload_is_stored_once_unless_told_otherwise(
     [
         (["depth=shallow"], {}, {"/", "/p.png"}),
         ([], {"AMICRAWL_MAX_HOPS": "1"}, {"/", "/p.png", "/1", "/1b"}),
+        (["depth=1"], {}, {"/", "/p.png", "/1", "/1b"}),
         ([], {"AMICRAWL_MAX_HOPS": "1", "AMICRAWL_REQUISITES": "0"}, {"/", "/1", "/1b"}),
         ([], {"AMICRAWL_MAX_URLS": "3"}, {"/", "/p.png", "/1"}),
         ([], {"AMICRAWL_MAX_HOST_URLS": "2", "AMICRAWL_EXCLUDE": r"\.png$"}, {"/", "/1"}),

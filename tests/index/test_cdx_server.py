@@ -118,7 +118,8 @@ def test_a_host_is_not_its_subdomains_and_a_domain_is_no_other(sources: list[Ind
     domain = found(sources, "*.example.com")
     assert domain == [*host, ",sub)/ 20200206"]
     assert len(found(sources, "*.com")) == 12
-    assert len(found(sources, "*")) == len(LINES)
+    for everything in ("*", "http*", "https://*", "HTTP:*"):
+        assert len(found(sources, everything)) == len(LINES)
 
 
 def test_a_url_without_a_host_has_no_other_match_than_itself() -> None:

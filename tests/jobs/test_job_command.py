@@ -103,6 +103,28 @@ def test_a_job_is_submitted_shown_steered_and_aborted(job: Command, store: JobSt
     assert store.client.dbsize() == 3, "the count, the notice and the list of ended jobs"
 
 
+@pytest.mark.parametrize("verb", ["abort", "pause", "expire"])
+def test_a_verb_acts_on_every_job_named_and_reports_each(
+    job: Command, store: JobStore, verb: str
+) -> None:
+    """One that has ended, or is none, keeps it from no other."""
+    hosts = ["a.example", "b.example", "c.example"]
+    for host in hosts:
+        job("submit", host)
+    job("abort", "http://a.example/")
+    done = job(verb, "no ident", "http://nowhere.example/", *(f"http://{host}/" for host in hosts))
+    assert done.code == ExitCode.USAGE, "that of the first fault"
+    assert "is not a job" in done.err
+    assert "There is no job" in done.err
+    if verb == "expire":
+        assert "The record of http://a.example/ is deleted" in done.out
+        assert done.err.count("amicrawl: ") == 4
+    else:
+        assert len(done.out.splitlines()) == 2
+        states = [json.loads(job("show", f"http://{host}/", "--json").out) for host in hosts]
+        assert [each["aborted"] or each["paused"] for each in states] == [True] * 3
+
+
 @pytest.mark.parametrize(
     ("line", "code", "said"),
     [

@@ -16,6 +16,7 @@ from amicrawl.cli.frontier.rows import (
     as_text_field,
     due_in_crawl,
     host_key_in,
+    hour_begins,
     hour_now,
     hour_option,
     hour_text,
@@ -168,7 +169,7 @@ def _live_lines(path: Path, facts: dict[str, Any]) -> Iterator[str]:
     for name in ("urls", "hosts", "pending", "due_now"):
         yield _labelled(name.replace("_", " "), facts[name])
     if facts["next_due"] is not None:
-        yield _labelled("next due", f"hour {facts['next_due']} ({hour_text(facts['next_due'])})")
+        yield _labelled("next due", hour_begins(facts["next_due"]))
     yield _labelled("seen keys", facts["seen_keys"])
     yield _labelled("seen bits/url", f"{facts['seen_bits_per_url']:.2f}")
     yield from _states(facts)
@@ -226,7 +227,8 @@ def schedule(
     with open_rows(path) as source:
         if isinstance(source, LiveSource):
             due = _of_host(source, due_in_crawl(source, hour), host)
-            head = f"(live) due at or before hour {hour}: {min(len(due), limit or len(due))} shown"
+            shown = min(len(due), limit or len(due))
+            head = f"(live) due by {hour_begins(hour)}: {shown} of {len(due)} shown"
         else:
             assert isinstance(source, FrontierFile)
             due = _of_host(source, source.due(hour), host)
@@ -256,7 +258,8 @@ def _scheduled_lines(source: RowSource, rows: np.ndarray, limit: int) -> Iterato
     for facts in _facts(source, rows, limit):
         url = _url_in(facts)
         if is_live:
-            yield f"  hour {facts['next_due']:<8}  {url}"
+            due = hour_begins(facts["next_due"]) if facts["next_due"] else "at once"
+            yield f"  {due:<20}  {url}"
         else:
             yield (
                 f"  {facts['host_key']}:{facts['path_key']}  hour {facts['next_due']}  "

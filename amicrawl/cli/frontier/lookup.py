@@ -19,11 +19,13 @@ from amicrawl.cli.frontier.rows import (
     as_text_field,
     flag_names,
     float_value,
+    hour_begins,
     hour_text,
     key_text,
     second_text,
     source_name,
     status_name,
+    within_hour,
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.crawl import provenance_of
@@ -38,6 +40,7 @@ from amicrawl.frontier import (
     find_url,
     offered,
     open_rows,
+    settled_at,
 )
 from amicrawl.frontier.format.faults import Malformed
 from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec
@@ -76,6 +79,8 @@ def row_facts(source: RowSource, row: int) -> dict[str, Any]:
             facts["source_name"] = source_name(facts[name])
         elif name in _HOURS:
             facts[f"{name}_at"] = hour_text(facts[name])
+    facts["settled"] = settled_at(facts)
+    facts["settled_at"] = hour_text(facts["settled"])
     arena = source.arena()
     for ref, name in _STRINGS.items():
         facts |= as_text_field(name, string_at(arena, facts[ref]))
@@ -316,18 +321,22 @@ def sentences(
 
 def _history(row: dict[str, Any]) -> Iterator[str]:
     if row["crawl_count"]:
-        last = row["last_crawled_at"] or "at an unknown time"
+        last = within_hour(row["last_crawled"]) if row["last_crawled"] else "at an unknown time"
         answered = f", answered with {row['http_status']}" if row["http_status"] >= 100 else ""
         yield f"It was crawled {_times(row['crawl_count'])}, last {last}{answered}."
+    elif row["http_status"] >= 100:
+        when = within_hour(row["settled"])
+        yield f"Its last response, {when}, had the status {row['http_status']}."
     else:
-        yield "It was never crawled."
+        yield "It was never fetched."
     if row["retry_count"] or row["error_count"]:
         yield (
             f"Attempts since that failed and are to be repeated: {row['retry_count']}; errors in all: "
             f"{row['error_count']}."
         )
     if row["change_count"]:
-        yield f"It changed {_times(row['change_count'])}, last {row['last_changed_at'] or 'some time'}."
+        last = within_hour(row["last_changed"]) if row["last_changed"] else "at an unknown time"
+        yield f"It changed {_times(row['change_count'])}, last {last}."
 
 
 def _times(count: int) -> str:
@@ -353,9 +362,9 @@ def _due(row: dict[str, Any], now: int) -> tuple[bool, str]:
         if status in WAITING:
             return True, f"{state} without a time, so it is due at once."
         return False, f"{state} and has no time to come back, so it is not handed out again."
-    when = f"hour {due} ({hour_text(due)})"
+    when = hour_begins(due)
     if due > now // HOUR:
-        return False, f"{state} and due at {when}, in {human_span(due * HOUR - now)}: not yet."
+        return False, f"{state} and due from {when} on, in {human_span(due * HOUR - now)}: not yet."
     return True, f"{state} and has been due since {when}, for {human_span(now - due * HOUR)}."
 
 
@@ -380,8 +389,8 @@ def _of_host(host: dict[str, Any] | None, now: int) -> Iterator[str]:
 def _robots(host: dict[str, Any], hour: int) -> str:
     if not host["robots_fetched"]:
         return "Its robots.txt is not recorded here."
-    fetched = f"Its robots.txt was fetched {host['robots_fetched_at']}"
+    fetched = f"Its robots.txt was fetched {within_hour(host['robots_fetched'])}"
     if not host["robots_expiry"]:
         return f"{fetched}."
     tense = "expired" if host["robots_expiry"] <= hour else "expires"
-    return f"{fetched} and {tense} {host['robots_expiry_at']}."
+    return f"{fetched} and {tense} {hour_begins(host['robots_expiry'])}."

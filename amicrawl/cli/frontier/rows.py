@@ -116,6 +116,18 @@ def hour_text(hours: int) -> str | None:
     return second_text(hours * HOUR)
 
 
+def hour_begins(hours: int) -> str:
+    """Return when the hour that is *hours* since 1970 begins, for people: `2027-01-31 15:00 UTC`."""
+    text = hour_text(hours) or "never"
+    return f"{text[:10]} {text[11:16]} UTC" if text[10:11] == "T" else text
+
+
+def within_hour(hours: int) -> str:
+    """Return what is known of a moment of that hour, for people: `2027-01-31 15:00-16:00 UTC`."""
+    text = hour_begins(hours)
+    return f"{text[:16]}-{int(text[11:13]) + 1:02}:00 UTC" if text.endswith(" UTC") else text
+
+
 def second_text(seconds: int) -> str | None:
     """Return a time given in seconds since 1970, in UTC; None for never."""
     if seconds == 0:

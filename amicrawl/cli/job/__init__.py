@@ -15,12 +15,12 @@ import typer
 from amicrawl.cli.job.listing import JobArgument, dead, ident_in, log, ls, pending, show, status, where
 from amicrawl.cli.job.submission import submit
 from amicrawl.cli.redis_options import with_store
-from amicrawl.errors import UsageError
+from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.fleet.jobs import queues, verbs
 from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from amicrawl.fleet.jobs import JobStore
 
@@ -50,17 +50,41 @@ Queue = Annotated[
 ]
 
 
+def _each(jobs: Sequence[str], act: Callable[[str], str]) -> None:
+    """Print what *act* returns for each of *jobs*; one that it cannot act on keeps it from no other.
+
+    Exits with the code of the first fault.
+    """
+    code = ExitCode.DONE
+    for job in jobs:
+        try:
+            typer.echo(act(job))
+        except AmicrawlError as fault:
+            typer.echo(f"amicrawl: {fault}", err=True)
+            code = code or fault.exit_code
+    if code:
+        raise typer.Exit(code)
+
+
 @with_store
 def abort(store: JobStore, jobs: Jobs) -> None:
-    """Abort jobs: a queued one leaves its queue at once, a running one stops within seconds."""
-    for job in jobs:
+    """Abort jobs: a queued one leaves its queue at once, a running one stops within seconds.
+
+    Example: amicrawl job abort https://example.org/ https://example.net/
+    """
+
+    def one(job: str) -> str:
         ident = ident_in(job)
-        typer.echo(_ABORTED[verbs.abort(store, ident, now=time.time())].format(ident))
+        return _ABORTED[verbs.abort(store, ident, now=time.time())].format(ident)
+
+    _each(jobs, one)
 
 
 @with_store
 def ignore(store: JobStore, job: JobArgument, patterns: Patterns) -> None:
     """Add ignore patterns. URLs that match one are not fetched, queued ones included.
+
+    Example: amicrawl job ignore https://example.org/ '/calendar/' '[?&]sort='
 
     {primary_url} and {primary_netloc} stand for the start URL and its host. One that cannot be used
     refuses them all.
@@ -71,7 +95,10 @@ def ignore(store: JobStore, job: JobArgument, patterns: Patterns) -> None:
 
 @with_store
 def unignore(store: JobStore, job: JobArgument, patterns: ExactPatterns) -> None:
-    """Remove ignore patterns. URLs that were already ignored stay ignored."""
+    """Remove ignore patterns. URLs that were already ignored stay ignored.
+
+    Example: amicrawl job unignore https://example.org/ '/calendar/'
+    """
     removed = verbs.unignore(store, job, patterns)
     if not removed:
         raise UsageError("The job has no such ignore pattern; `amicrawl job show` lists those it has.")
@@ -80,7 +107,10 @@ def unignore(store: JobStore, job: JobArgument, patterns: ExactPatterns) -> None
 
 @with_store
 def ignore_set(store: JobStore, job: JobArgument, names: SetNames) -> None:
-    """Add all patterns of shipped ignore sets."""
+    """Add all patterns of shipped ignore sets.
+
+    Example: amicrawl job ignore-set https://example.org/ blogs,forums
+    """
     wanted = [name for text in names for name in text.replace(",", " ").split()]
     added = verbs.add_ignore_sets(store, job, wanted)
     typer.echo(f"{counted(added, 'pattern')} added.")
@@ -88,7 +118,10 @@ def ignore_set(store: JobStore, job: JobArgument, names: SetNames) -> None:
 
 @with_store
 def delay(store: JobStore, job: JobArgument, least: Least, greatest: Greatest = None) -> None:
-    """Set the time between two requests."""
+    """Set the time between two requests.
+
+    Example: amicrawl job delay https://example.org/ 500 2000
+    """
     most = least if greatest is None else greatest
     verbs.delay(store, job, least, most)
     typer.echo(f"Delay is {least} to {most} ms.")
@@ -96,49 +129,82 @@ def delay(store: JobStore, job: JobArgument, least: Least, greatest: Greatest = 
 
 @with_store
 def concurrency(store: JobStore, job: JobArgument, number: Requests) -> None:
-    """Set how many requests are made at once."""
+    """Set how many requests are made at once.
+
+    Example: amicrawl job concurrency https://example.org/ 3
+    """
     verbs.concurrency(store, job, number)
     typer.echo(f"Concurrency is {number}.")
 
 
 @with_store
 def note(store: JobStore, job: JobArgument, text: NoteText) -> None:
-    """Set the note that is shown with a job."""
+    """Set the note that is shown with a job.
+
+    Example: amicrawl job note https://example.org/ 'closes on 31 January'
+    """
     verbs.note(store, job, text)
     typer.echo("Noted." if text.strip() else "The note is removed.")
 
 
 @with_store
-def expire(store: JobStore, job: JobArgument) -> None:
-    """Delete the record of an ended job, so that its URL can be submitted again. Captures are kept."""
-    verbs.expire(store, job)
-    typer.echo(f"The record of {job} is deleted.")
+def expire(store: JobStore, jobs: Jobs) -> None:
+    """Delete the records of ended jobs, so that their URLs can be submitted again. Captures are kept.
+
+    Example: amicrawl job expire https://example.org/
+    """
+
+    def one(job: str) -> str:
+        verbs.expire(store, ident_in(job))
+        return f"The record of {job} is deleted."
+
+    _each(jobs, one)
 
 
 @with_store
-def pause(store: JobStore, job: JobArgument) -> None:
-    """Stop requesting new URLs until the job is resumed."""
-    verbs.pause(store, job)
-    typer.echo(f"{job} is asked to pause.")
+def pause(store: JobStore, jobs: Jobs) -> None:
+    """Stop requesting new URLs until the jobs are resumed.
+
+    Example: amicrawl job pause https://example.org/
+    """
+
+    def one(job: str) -> str:
+        verbs.pause(store, ident_in(job))
+        return f"{job} is asked to pause."
+
+    _each(jobs, one)
 
 
 @with_store
-def resume(store: JobStore, job: JobArgument) -> None:
-    """Resume a paused job."""
-    was_paused = verbs.resume(store, job)
-    typer.echo(f"{job} is asked to resume." if was_paused else f"{job} was not paused.")
+def resume(store: JobStore, jobs: Jobs) -> None:
+    """Resume paused jobs.
+
+    Example: amicrawl job resume https://example.org/
+    """
+
+    def one(job: str) -> str:
+        was_paused = verbs.resume(store, ident_in(job))
+        return f"{job} is asked to resume." if was_paused else f"{job} was not paused."
+
+    _each(jobs, one)
 
 
 @with_store
 def reports(store: JobStore, job: JobArgument, to: OnOrOff) -> None:
-    """Log ignored URLs, or do not."""
+    """Log ignored URLs, or do not.
+
+    Example: amicrawl job reports https://example.org/ off
+    """
     (verbs.show_ignores if to == "on" else verbs.hide_ignores)(store, job)
     typer.echo(f"Ignored URLs are {'' if to == 'on' else 'not '}logged.")
 
 
 @with_store
 def move(store: JobStore, job: JobArgument, to: PlaceInQueue, *, queue: Queue = None) -> None:
-    """Move a queued job within its queue, or to another queue."""
+    """Move a queued job within its queue, or to another queue.
+
+    Example: amicrawl job move https://example.org/ front
+    """
     places = {"front": 1, "back": queues.LAST}
     if to not in places and not (to.isascii() and to.isdigit() and len(to) < 9):
         raise UsageError(f"{to!r} is not a place: give a number (1 is the next), front or back.")

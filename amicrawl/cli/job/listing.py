@@ -67,7 +67,10 @@ Clear = Annotated[bool, typer.Option("--clear", help="Delete them.")]
 
 @with_store
 def status(store: JobStore, job: JobOrNone = None, *, as_json: AsJson = False) -> None:
-    """Print the state of a job in a line, or the number of jobs."""
+    """Print the state of a job in a line, or the number of jobs.
+
+    Example: amicrawl job status https://example.org/
+    """
     if job is not None:
         record = lookup.job(store, ident_in(job))
         typer.echo(json.dumps(facts_of(record)) if as_json else _sentence(record))
@@ -91,7 +94,10 @@ def status(store: JobStore, job: JobOrNone = None, *, as_json: AsJson = False) -
 
 @with_store
 def ls(store: JobStore, *, finished: Finished = False, as_json: AsJson = False) -> None:
-    """List running and queued jobs."""
+    """List running and queued jobs.
+
+    Example: amicrawl job ls --finished
+    """
     found = _listed(store, finished=finished)
     if as_json:
         for record in found:
@@ -111,7 +117,10 @@ def ls(store: JobStore, *, finished: Finished = False, as_json: AsJson = False) 
 
 @with_store
 def pending(store: JobStore, *, as_json: AsJson = False) -> None:
-    """List the queued jobs of every queue, the next one first."""
+    """List the queued jobs of every queue, the next one first.
+
+    Example: amicrawl job pending --json
+    """
     waiting = queues.waiting(store)
     records = lookup.jobs(store, [entry.ident for entry in waiting])
     if as_json:
@@ -136,7 +145,10 @@ def pending(store: JobStore, *, as_json: AsJson = False) -> None:
 
 @with_store
 def dead(store: JobStore, *, clear: Clear = False, as_json: AsJson = False) -> None:
-    """List values in Redis that could not be parsed, newest first: key, reason, and first bytes."""
+    """List values in Redis that could not be parsed, newest first: key, reason, and first bytes.
+
+    Example: amicrawl job dead --json
+    """
     if clear:
         typer.echo(f"{counted(redis_values.clear_dead_letters(store), 'dead letter')} deleted.")
         return
@@ -229,7 +241,10 @@ _CLASSES = {"unk": "without a status"}
 
 @with_store
 def show(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
-    """Print all data of a job, including its ignore patterns."""
+    """Print all data of a job, including its ignore patterns.
+
+    Example: amicrawl job show https://example.org/ --json
+    """
     record = lookup.job(store, job)
     ignores = lookup.ignores(store, record.ident)
     desired = lookup.desired(store, record.ident)
@@ -260,7 +275,10 @@ def show(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
 
 @with_store
 def where(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None:
-    """Say which pipeline crawls a job, and into which directory."""
+    """Say which pipeline crawls a job, and into which directory.
+
+    Example: amicrawl job where https://example.org/
+    """
     place = verbs.where(store, job)
     if as_json:
         typer.echo(json.dumps({"ident": job, **place._asdict()}))
@@ -289,7 +307,10 @@ def log(
     follow: Follow = False,
     as_json: AsJson = False,
 ) -> None:
-    """Print the last entries of a job's log; with --follow, new ones as well."""
+    """Print the last entries of a job's log; with --follow, new ones as well.
+
+    Example: amicrawl job log https://example.org/ --follow
+    """
     record = lookup.job(store, job)
     page = logs.newest(store, job, most=max(number, 1))
     if number:

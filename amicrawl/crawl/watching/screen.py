@@ -73,7 +73,8 @@ def start_line(
         pace = f"a request every {config.address_delay:g} s to a host (AMICRAWL_ADDRESS_DELAY)"
     if config.per_host > 1:
         pace += f", {config.per_host} at once"
-    hops = "" if config.max_hops is None else f" to depth {config.max_hops}"
+    most = config.hops_within(asked.get("depth", "inf"))
+    hops = "" if most is None else f" to depth {most}"
     with_several = f", {processes} processes" if processes > 1 else ""
     return f"crawling {what}{hops}: {pace}, {robots}{with_several}, into {directory}"
 

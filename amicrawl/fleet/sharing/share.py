@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any, Self
 import redis
 from redis.exceptions import NoPermissionError
 
+from amicrawl.config import is_depth
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fleet.jobs import LEASE, ShareKeys, milliseconds, pairs
 
@@ -52,7 +53,6 @@ INBOX = 256
 """Batches that wait in one inbox at most, unless the crawl was made with another number."""
 
 _NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
-_DEPTHS = frozenset({"inf", "shallow"})
 _FLAGS = ("is_list", "scoped")
 _TEXTS = ("depth", "config", "place", "state", "created")
 
@@ -105,7 +105,7 @@ class ShareRecord:
         partitions = _count(fields.get("partitions", ""), most=MOST_PARTITIONS)
         inbox = _count(fields.get("inbox", ""), most=1_000_000)
         depth = fields.get("depth", "inf")
-        if partitions is None or inbox is None or depth not in _DEPTHS:
+        if partitions is None or inbox is None or not is_depth(depth):
             raise InputError(
                 f"The record of the shared crawl {name!r} in Redis is invalid: partitions "
                 f"{fields.get('partitions')!r}, inbox {fields.get('inbox')!r}, depth {depth!r}. "

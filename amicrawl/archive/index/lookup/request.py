@@ -301,6 +301,9 @@ class MatchType(StrEnum):
     DOMAIN = "domain"
 
 
+_SCHEMES = ("http://", "https://")
+
+
 class KeyRange(NamedTuple):
     """Lines from *start* up to, without, *end*."""
 
@@ -332,7 +335,8 @@ def key_range(
     *first* and *last*, the beginnings of timestamps, narrow the range of an exact match; to the others
     they mean nothing, because captures are sorted by URL first.
     """
-    if not url and match is MatchType.PREFIX:
+    # Keys have no scheme: a part of one is what all of them begin with.
+    if match is MatchType.PREFIX and any(each.startswith(url.lower()) for each in _SCHEMES):
         return EVERYTHING
     key = octets(surt(url))
     if match is MatchType.EXACT:
