@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.message import header_fields, noted_fields, payload_blocks
+from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +128,8 @@ class Capture:
     """
 
     url: str
-    """The URL that was fetched, as it was found; only what cannot stand in a request is encoded."""
+    """The URL that was fetched, as it was found; only what cannot stand in a request is encoded, and a
+    user name and password are left out."""
     started: datetime
     """When the request began; aware, UTC, whole milliseconds."""
     duration_ms: int
@@ -158,6 +160,10 @@ class Capture:
     """SHA-1 (lower-case hex) and length of the payload, where chunked coding was removed on receipt."""
     reconstructed_by: str | None = None
     """Dotted name of the foreign download handler whose parsed response this was rebuilt from."""
+
+    def __post_init__(self) -> None:
+        """Leave out what the record and the row must not have."""
+        self.url = without_userinfo(self.url)
 
     @property
     def finished(self) -> datetime:

@@ -30,7 +30,7 @@ from amicrawl.discovery import (
 from amicrawl.frontier import Hop, Offer, Soft404Detector, Source, extended, fingerprint_of
 from amicrawl.record import Unkept
 from amicrawl.seed import Seed
-from amicrawl.urls import Refused, text_of
+from amicrawl.urls import Refused, text_of, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -271,7 +271,7 @@ class Following:
     def sitemaps(self, urls: Iterable[str], *, via: str) -> Iterator[Offer]:
         """Yield offers of the sitemaps *urls* that robots.txt, *via*, names for hosts of this crawl."""
         starts = {key.host for key in map(self.key_of, self.starts) if not isinstance(key, Refused)}
-        for url in urls:
+        for url in map(without_userinfo, urls):
             key = self.key_of(url)
             if isinstance(key, Refused):
                 continue

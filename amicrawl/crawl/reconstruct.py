@@ -16,6 +16,7 @@ import brotli
 from scrapy.utils.misc import load_object
 
 from amicrawl.capture import BytesBody, Capture, Truncation
+from amicrawl.crawl.decision import final_url
 from amicrawl.crawl.handler import WireHandler
 from amicrawl.crawl.links import provenance_of
 from amicrawl.crawl.requests import provenance_of_request, ticket_of
@@ -23,6 +24,7 @@ from amicrawl.crawl.run import Run, run_of
 from amicrawl.frontier import Outcome
 from amicrawl.record import CaptureItem
 from amicrawl.seed import Seed
+from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +91,7 @@ class ForeignResponses:
             capture=capture,
             seed=dispatch.offer.seed if dispatch is not None else Seed(request.url),
             attempts=dispatch.attempt if dispatch is not None else 1,
-            final_url=response.url,
+            final_url=final_url(capture),
             provenance=(
                 provenance_of(dispatch.offer) if dispatch is not None else provenance_of_request(request)
             ),
@@ -162,7 +164,8 @@ def reconstructed_hop(url: str, status: int, target: str, *, by: str, now: datet
         duration_ms=0,
         request=_request_head("GET", url) + b"\r\n",
         head=_ascii(
-            f"HTTP/1.1 {status} {_phrase(status)}\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n"
+            f"HTTP/1.1 {status} {_phrase(status)}\r\n"
+            f"Location: {without_userinfo(target)}\r\nContent-Length: 0\r\n\r\n"
         ),
         status=status,
         reconstructed_by=by,

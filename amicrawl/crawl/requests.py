@@ -20,7 +20,7 @@ from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.links import CARRIED_NUMBERS, MAX_BODY, META_JSON, PRIMARY, PROVENANCE
 from amicrawl.fetch import WireRequest
 from amicrawl.record import OF_SEED, Provenance
-from amicrawl.urls import Refused, fetchable
+from amicrawl.urls import Refused, fetchable, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -80,8 +80,8 @@ def provenance_of_request(request: Request) -> Provenance:
     if redirects := _count(meta.get("redirect_times")):
         before = meta.get("redirect_urls")
         via = str(before[-1]) if isinstance(before, list) and before else via
-        return Provenance(via, "redirect", hops + redirects)
-    return Provenance(via, "link", hops) if via or hops else OF_SEED
+        return Provenance(without_userinfo(via), "redirect", hops + redirects)
+    return Provenance(without_userinfo(via), "link", hops) if via or hops else OF_SEED
 
 
 def _count(value: object) -> int:

@@ -32,7 +32,7 @@ from amicrawl.crawl.requests import (
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.frontier import Offer, Source
 from amicrawl.seed import Seed
-from amicrawl.urls import Refused
+from amicrawl.urls import Refused, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -106,6 +106,8 @@ class FrontierScheduler(BaseScheduler):
         if request is NOTHING_MORE:
             return True
         request.meta.pop(TICKET, None)
+        if (url := without_userinfo(request.url)) != request.url:
+            request = request.replace(url=url)
         key = self._run.key_of(request.url)
         # The handler refuses what cannot be fetched, and gives it its row; nothing can be recorded here.
         words = None if isinstance(key, Refused) else row_meta(request, self._spider)

@@ -30,7 +30,7 @@ from amicrawl.frontier.format.strings import ANNEX_MARK
 from amicrawl.frontier.row import ROUTE, Found, Offer, Source, is_route
 from amicrawl.message import http_date
 from amicrawl.seed import Seed
-from amicrawl.urls import UrlKey, octets, text_of
+from amicrawl.urls import UrlKey, octets, text_of, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -47,7 +47,7 @@ _quoted = encode_basestring_ascii
 def offered_entries(offer: Offer) -> bytes:
     """Return the arena entries of *offer*: its URL, and the annex if there is more to say."""
     seed, _, _, _, _, extra, via, route = offer
-    url = seed.url
+    url, via = without_userinfo(seed.url), without_userinfo(via)
     entry = entry_of(octets(url))
     if not (
         seed.meta_json or seed.digest or seed.etag or seed.last_modified or seed.captured_at or extra

@@ -8,7 +8,8 @@ grammar too, but servers are asked for them daily, and encoding would ask for so
 
 `resolve` gives the URL that a redirect leads to. That is a URL as found, like a seed: what can be kept
 of its spelling is kept. An absolute one is taken as it stands; a relative one is resolved by RFC 3986,
-section 5.2, and keeps empty segments, empty queries and parameters.
+section 5.2, and keeps empty segments, empty queries and parameters. A user name and password are left
+out, since what it gives is archived.
 """
 
 from __future__ import annotations
@@ -104,11 +105,15 @@ def _encoded(text: str) -> Fetchable | Refused:
 
 
 def without_userinfo(url: str) -> str:
-    """Return *url* without the user name and password before its host."""
-    return _USERINFO.sub(r"\1", url, count=1)
+    """Return *url* without the user name and password before its host.
+
+    Whatever becomes a row or a record is archived, so it goes through here: what a page names (`Base`),
+    what a spider requests, what the frontier keeps, and what is fetched (`Capture`).
+    """
+    return _USERINFO.sub(r"\1", url, count=1) if "@" in url else url
 
 
-_USERINFO = re.compile(r"^([a-z][a-z0-9+.\-]*:[/\\]+)[^/?#\\]*@", re.IGNORECASE)
+_USERINFO = re.compile(r"^([\x00-\x20]*[a-z][a-z0-9+.\-]*:[/\\]+)[^/?#\\]*@", re.IGNORECASE)
 
 
 def _host_and_port(named: str) -> tuple[str, str, int | None] | Refused:
@@ -180,7 +185,7 @@ class Base:
     __slots__ = ("_authority", "_origin", "_path", "_query", "_scheme")
 
     def __init__(self, url: str) -> None:
-        page = _BASE.match(text_of(url).strip(WHITE_SPACE))
+        page = _BASE.match(without_userinfo(text_of(url).strip(WHITE_SPACE)))
         self._scheme, self._authority, self._path, self._query = page.groups("") if page else [""] * 4
         self._origin = _written(self._scheme + self._authority)
 
@@ -190,7 +195,7 @@ class Base:
             # Most references: a path that needs nothing but the origin before it.
             return self._origin + location
         text = text_of(location).strip(WHITE_SPACE).partition("#")[0]
-        return _written(self._resolved(text))
+        return _written(without_userinfo(self._resolved(text)))
 
     def _resolved(self, text: str) -> str:
         if not self._scheme or _SCHEME.match(text):

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import json
+import sys
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from archive_reading import rows
+import warm_processes
+from archive_reading import read_block, record, records, rows
 from loopback import RawServer, crawl, crawl_site, page
+from scrapy import Request
+from scrapy.http import Response
 
+from amicrawl.capture import Capture
+from amicrawl.crawl.decision import final_url
+from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
+from amicrawl.crawl.reconstruct import reconstruct, reconstructed_hop
+from amicrawl.crawl.requests import provenance_of_request
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.fleet.jobs.seedqueue import seed_in
 from amicrawl.fleet.jobs.submission import Submission, submit
-from amicrawl.seed import SeedFault, open_seed
-from amicrawl.urls import without_userinfo
+from amicrawl.frontier import Offer, Source
+from amicrawl.frontier.row_strings import offered_entries
+from amicrawl.seed import Seed, SeedFault, open_seed
+from amicrawl.urls import UrlKey, without_userinfo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,6 +45,8 @@ if TYPE_CHECKING:
         ("http://a.example#x@y", "http://a.example#x@y"),
         ("http:///user:pw@a.example/", "http:///a.example/"),
         ("http://a.example\\@b.example/", "http://a.example\\@b.example/"),
+        ("\t http://user:pw@a.example/", "\t http://a.example/"),
+        ("mailto:user@a.example", "mailto:user@a.example"),
     ],
 )
 def test_what_stands_before_the_host_is_taken_off_and_nothing_else(url: str, bare: str) -> None:
@@ -80,6 +94,77 @@ def test_a_password_in_a_seed_is_in_no_file_of_the_crawl(tmp_path: Path) -> None
         assert path.is_dir() or b"hunter2" not in path.read_bytes(), path
 
 
+def _site(head: bytes) -> bytes:
+    """Respond with links, a redirect, a sitemap and requisites that have passwords in their URLs."""
+    host = head.lower().partition(b"\nhost:")[2].partition(b"\r")[0].strip()
+    bare = b"http://user:hunter2@" + host
+    match head.split(b" ")[1]:
+        case b"/robots.txt":
+            # It is kept as it was sent, by the frontier, too: a password of its own tells it from rows.
+            return page(b"Sitemap: http://user:hunter3@%b/map.xml\n" % host, "Content-Type: text/plain")
+        case b"/map.xml":
+            urls = (
+                b"<urlset xmlns='http://www.sitemaps.org/schemas/sitemap/0.9'><url><loc>%b/mapped</loc></url></urlset>"
+                % bare
+            )
+            return page(urls, "Content-Type: application/xml")
+        case b"/":
+            links = b"<a href='%b/linked'>1</a><a href=/moved>2</a>" % bare
+            links += b"<img src='//user:hunter2@%b/shown.png'>" % host
+            return page(links, "Content-Type: text/html")
+        case b"/moved":
+            return page(b"", f"Location: {bare.decode()}/target", status="302 Found")
+        case b"/based":
+            links = b"<base href='%b/dir/'><a href=relative>3</a>" % bare
+            return page(links, "Content-Type: text/html")
+        case b"/linked":
+            return page(b"<a href=/based>4</a>", "Content-Type: text/html")
+    return page(b"ok")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_password_that_a_site_names_is_only_where_the_site_sent_it(
+    processes: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with RawServer(_site) as server:
+        settings = {"AMICRAWL_WARC_METADATA": "1", "AMICRAWL_SITEMAPS": "1", "AMICRAWL_ROBOTS": "obey"}
+        arguments = [f"processes={processes}"]
+        done = crawl_site(f"{server.url}/", out, arguments=arguments, settings=settings)
+    assert done.returncode == 0, done.stderr
+    paths = {row["url"].partition(server.url)[2] for row in rows(out)}
+    assert paths >= {"/linked", "/moved", "/target", "/mapped", "/shown.png", "/dir/relative"}
+    by_url = {row["url"]: row for row in rows(out)}
+    assert by_url[f"{server.url}/moved"]["final_url"] == f"{server.url}/target"
+    _, block = record(out, by_url[f"{server.url}/moved"])
+    assert b"Location: http://user:hunter2@" in block, "what a server sent is kept as it is"
+    assert "hunter" not in str([*by_url.values()]) + done.stderr + done.stdout
+    for path in out.rglob("*"):
+        if path.is_file() and ".warc" not in path.name:
+            assert b"hunter2" not in path.read_bytes(), path
+    for item in records(out):
+        assert "hunter" not in str(item.rec_headers.headers)
+        if item.rec_type in ("request", "metadata"):
+            assert b"hunter" not in read_block(item)
+    frontier = run_amicrawl("frontier", "ls", out)
+    assert "/linked" in frontier
+    assert "hunter" not in frontier
+    assert "hunter2" not in run_amicrawl("frontier", "export", out)
+    assert "hunter" not in run_amicrawl("index", *out.glob("*.warc.gz"))
+
+
+def run_amicrawl(*words: str | Path) -> str:
+    done = warm_processes.run(
+        [sys.executable, "-m", "amicrawl", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+    )
+    return str(done.stdout)
+
+
 def test_a_password_in_an_argument_is_refused_and_not_repeated(tmp_path: Path) -> None:
     for done in (
         crawl_site(URL, tmp_path / "out"),
@@ -95,3 +180,19 @@ def test_a_job_whose_url_has_a_password_is_refused_and_nothing_is_written() -> N
     with pytest.raises(UsageError, match="archived") as refused:
         submit(store, Submission(url=URL), now=0)
     assert "hunter2" not in str(refused.value)
+
+
+def test_neither_a_record_nor_a_row_nor_a_batch_has_a_password_whoever_requested_it() -> None:
+    now = datetime.now(UTC)
+    bare = "http://a.example/"
+    assert Capture(url=URL, started=now, duration_ms=0).url == bare
+    moved = Response(URL, status=302, headers={"Location": f"{URL}x"})
+    seen = reconstruct(Request(URL), moved, by="x.Handler", now=now, max_size=9)
+    assert (seen.url, final_url(seen)) == (bare, f"{bare}x")
+    assert b"hunter2" not in reconstructed_hop(bare, 302, URL, by="x.Handler", now=now).head
+    followed = Request(bare, headers={"Referer": URL}, meta={"depth": 1})
+    assert provenance_of_request(followed).via == bare
+    offer = Offer(Seed(URL), UrlKey(1, 2), Source.LINK, via=URL)
+    assert b"hunter2" not in offered_entries(offer)
+    links, faults = links_in(encoded_batch([encoded_link(PartitionLink.of(offer))]))
+    assert ([link.seed.url for link in links], faults) == ([bare], [])

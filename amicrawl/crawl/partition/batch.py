@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.errors import InputError
 from amicrawl.frontier import Source, is_route
 from amicrawl.seed import Seed
+from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -135,7 +136,7 @@ def _link(said: Any) -> PartitionLink:
     source = _SOURCES.get(_whole(said, "s", _FARTHEST))
     if source is None:
         raise ValueError("no such source")
-    seed = Seed(url, captured_at=_whole(said, "t", _LATEST), **texts)
+    seed = Seed(without_userinfo(url), captured_at=_whole(said, "t", _LATEST), **texts)
     via, route = said.get("v", ""), said.get("r", "")
     if not isinstance(via, str) or len(via) > _LONGEST or not is_route(route):
         raise ValueError("where a link was found is a URL, and how it was reached a route")
