@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from amicrawl.config import is_depth
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.terminal import aligned
 
@@ -148,7 +147,11 @@ class PartitionedOptions(EngineOptions):
 
 def checked_depth(text: str | None) -> str | None:
     """Return the depth *text*; raises BadParameter for none."""
-    if text is None or is_depth(text):
+    if text is None:
+        return None
+    from amicrawl.config import is_depth  # noqa: PLC0415  # most commands have no use for it
+
+    if is_depth(text):
         return text
     raise typer.BadParameter(f"{text!r} is neither 'inf' nor 'shallow' nor a number of links.")
 
