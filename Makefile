@@ -119,6 +119,10 @@ crash-test: environment-dev ## Kill a crawl at random moments, fail each call to
 operators-day: environment-dev ## Run two pipelines through outages and kills, with leases as shipped: four minutes
 	AMICRAWL_WHOLE_DAY=1 $(BIN)/python -m pytest tests/jobs/test_operators_day.py
 
+.PHONY: job-campaign
+job-campaign: environment-dev ## Kill, signal, freeze and cut off machines at each step of a job, with bad buckets [RUNS=210 SEED=0 WORKERS=10]
+	out=$$(mktemp -d) && PYTHONPATH=tests:. $(BIN)/python -m jobs.campaign $(or $(RUNS),210) $(or $(SEED),0) $(or $(WORKERS),10) $$out && rm -r $$out
+
 .PHONY: mutants
 mutants: environment-dev ## Count the changes of code that no test notices [ROOM=politeness]
 	WORKERS=$(WORKERS) .ci/mutants $(or $(ROOM),politeness)

@@ -118,8 +118,7 @@ def pipeline(context: typer.Context, *, crawls: CrawlOptions, redis: RedisOption
         min_free=_size(crawls.min_free),
         on_signal=Mode.FINISHES if crawls.finish_jobs else Mode.RELEASES,
         failures_borne=crawls.failures,
-        # With a bucket every machine can fetch its files.
-        kept_for=timedelta(seconds=0 if bucket else crawls.keep_for),
+        kept_for=timedelta(seconds=crawls.keep_for),
         grace=min(GRACE, crawls.lease / 2),
     )
     where = redis.settings()

@@ -14,6 +14,8 @@ from amicrawl.crawl.recorder import Recorder
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from amicrawl.capture import Failure
     from amicrawl.crawl.internals import EngineControls
     from amicrawl.errors import AmicrawlError
@@ -154,6 +156,8 @@ class CrawlState:
         """Why files were not uploaded to the bucket, if any were not."""
         self.are_uploads_stopped = False
         """Whether a signal has ended the uploads before all files were in the bucket."""
+        self.upload_step: Callable[[], str] = str
+        """Returns how far the uploads at the end are; empty where there are none, and before the end."""
         self._engine = engine
         self._strict = strict
 
@@ -165,6 +169,11 @@ class CrawlState:
         if self.stopping:
             return "stopping"
         return "paused" if self.paused else "running"
+
+    @property
+    def step(self) -> str:
+        """How far its end is: `sealed`, `uploading 3 of 7, 41 %`, `listed`; empty before it."""
+        return self.upload_step() or "sealed" if self.finish_reason else ""
 
     def pause(self, reason: str) -> None:
         """Start nothing new until every reason is gone; what is in flight comes to its end."""

@@ -26,7 +26,14 @@ from scrapy.exceptions import NotConfigured
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError, UsageError
-from amicrawl.record import ConflictError, NotAsSealedError, StoppedError, Uploads, open_bucket
+from amicrawl.record import (
+    ConflictError,
+    NotAsSealedError,
+    StoppedError,
+    UploadProgress,
+    Uploads,
+    open_bucket,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,6 +85,8 @@ class Uploader:
         """What was uploaded, or found to be, by name."""
         self.failed = 0
         """Attempts that failed."""
+        self.progress: UploadProgress | None = None
+        """How far the uploads at the end are; None before the end."""
         self._sender = sender
         self._settling = settling
         self._first_pause = first_pause
@@ -107,9 +116,15 @@ class Uploader:
         for file in files:
             self.add(file, settled=True)
         with self._changed:
+            self.progress = UploadProgress(file for _, file in self._waiting.values())
             self._ending = True
             self._changed.notify()
         self.join(None)
+
+    def moved(self, size: int) -> None:
+        """Count *size* bytes of the file under way, which were sent or read back."""
+        if self.progress is not None:
+            self.progress.moved(size)
 
     def stop(self, *, within: float = 0.0) -> None:
         """Begin no further file, and give up the one that is under way after *within* seconds."""
@@ -172,6 +187,8 @@ class Uploader:
                 self._changed.wait_for(lambda: self._is_last, timeout=seconds)
 
     def _send(self, file: SealedFile) -> None:
+        if self.progress is not None:
+            self.progress.begin()
         try:
             self._sender.upload(file)
         except StoppedError:
@@ -192,6 +209,8 @@ class Uploader:
             with self._changed:
                 self.sent[file.name] = file
                 self._waiting.pop(file.name, None)
+                if self.progress is not None:
+                    self.progress.end(file)
 
     def _put_off(self, error: AmicrawlError) -> None:
         pause = min(self._first_pause * 2**self._failures, LONGEST_PAUSE)
@@ -236,6 +255,8 @@ class Uploading(CrawlExtension):
         # Written before anything is fetched, to find out whether that is permitted.
         self._uploads.publish()
         self._uploader = Uploader(self._uploads, stop=self._stop)
+        self._uploads.on_moved = self._uploader.moved
+        run.upload_step = lambda: str(self._uploader.progress or "")
         run.on_sealed.append(self._sealed)
 
     def _opened(self) -> None:

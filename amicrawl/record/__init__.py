@@ -33,7 +33,13 @@ if TYPE_CHECKING:
         warc_files_in_table,
     )
     from amicrawl.record.unkept import Unkept, joined_unkept, unkept_sentences
-    from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
+    from amicrawl.record.upload import (
+        ConflictError,
+        NotAsSealedError,
+        StoppedError,
+        UploadProgress,
+        Uploads,
+    )
     from amicrawl.record.uploaded import (
         NotAManifestError,
         Uploaded,
@@ -82,6 +88,7 @@ else:
         StoppedError="upload",
         TABLE_NAME="files",
         Uploaded="uploaded",
+        UploadProgress="upload",
         Uploads="upload",
         WarcStage="archive",
         check_bucket_url="bucket",
@@ -146,6 +153,7 @@ __all__ = [
     "StoppedError",
     "Unkept",
     "UploadManifest",
+    "UploadProgress",
     "Uploaded",
     "Uploads",
     "WarcStage",

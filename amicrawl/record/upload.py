@@ -4,7 +4,8 @@
        bytes are never written over, unless they are an earlier state of the same file of this crawl
     2  the name is noted as begun, here
     3  the file is sent, and summed up on its way: it must be the one that was sealed
-    4  the object's size is asked for, and all of it read back and summed up
+    4  the object's size is asked for, and all of it read back and summed up, again after some seconds
+       where the store shows what was there before
     5  it is listed in `uploaded.json`, here and then in the bucket
     6  where that is asked for, a WARC file is removed here
 
@@ -17,6 +18,7 @@ WARC file are on disk before it is sealed, so none of them needs it any more.
 from __future__ import annotations
 
 import hashlib
+import time
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -39,12 +41,16 @@ from amicrawl.record.uploaded import (
 from amicrawl.record.warc import warc_date
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
     from amicrawl.disk import Disk
     from amicrawl.record.bucket import Bucket
+
+
+_PATIENCE = (0.25, 0.5, 1.0, 2.0)
+"""Seconds between two looks at an object that the store does not show yet."""
 
 
 class ConflictError(OutputError):
@@ -59,6 +65,35 @@ class StoppedError(AmicrawlError):
     """The upload was asked to stop; nothing has come of it."""
 
 
+class UploadProgress:
+    """How far the upload of some files is. One thread uploads, any may ask."""
+
+    def __init__(self, files: Iterable[SealedFile]) -> None:
+        sizes = {file.name: file.size for file in files}
+        self._left = sizes
+        self._files, self._total = len(sizes), 2 * sum(sizes.values())
+        self._done = self._current = 0
+
+    def moved(self, size: int) -> None:
+        """Count *size* bytes that were sent, or read back: each of a file is both."""
+        self._current += size
+
+    def begin(self) -> None:
+        """Begin a file, or begin one again."""
+        self._current = 0
+
+    def end(self, file: SealedFile) -> None:
+        """Count *file*, which is in the bucket now."""
+        self._done, self._current = self._done + 2 * self._left.pop(file.name, 0), 0
+
+    def __str__(self) -> str:
+        """Return it as people read it: `uploading 3 of 7, 41 %`; `listed` once all are in the bucket."""
+        if not self._left:
+            return "listed"
+        share = 100 * (self._done + self._current) // self._total if self._total else 0
+        return f"uploading {self._files - len(self._left) + 1} of {self._files}, {min(share, 99)} %"
+
+
 class Uploads:
     """What *bucket* has of *directory*, and what is still to go there. For one thread."""
 
@@ -71,6 +106,7 @@ class Uploads:
         now: Callable[[], datetime],
         remove: bool = False,
         stopped: Callable[[], bool] = lambda: False,
+        pause: Callable[[float], object] = time.sleep,
     ) -> None:
         """*remove* removes WARC files here once they are uploaded; *stopped* is asked while bytes flow.
 
@@ -84,6 +120,9 @@ class Uploads:
         self._now = now
         self._remove = remove
         self._stopped = stopped
+        self._pause = pause
+        self.on_moved: Callable[[int], object] = lambda _: None
+        """Called with the number of bytes of a file that were just sent, or read back."""
         self._manifest = _manifest_for(directory, bucket)
         self._published = b""
         """What is known to be the manifest in the bucket."""
@@ -102,8 +141,10 @@ class Uploads:
             return
         with self._explained(MANIFEST_NAME):
             self._bucket.write(MANIFEST_NAME, iter([content]), size=len(content))
-            arrived = self._digest_there(MANIFEST_NAME, len(content))
-        if arrived != hashlib.sha256(content).hexdigest():
+            has_arrived = self._has_arrived(
+                MANIFEST_NAME, len(content), hashlib.sha256(content).hexdigest()
+            )
+        if not has_arrived:
             raise self._damaged_on_its_way(MANIFEST_NAME)
         self._published = content
 
@@ -180,7 +221,7 @@ class Uploads:
         self._manifest.write(self._directory, disk=self._disk)
         with self._explained(file.name):
             self._bucket.write(file.name, self._blocks_here(file), size=file.size)
-            if self._digest_there(file.name, file.size) != file.sha256:
+            if not self._has_arrived(file.name, file.size, file.sha256):
                 raise self._damaged_on_its_way(file.name)
 
     def _is_ours(self, name: str, sha256: str) -> bool:
@@ -197,6 +238,7 @@ class Uploads:
                 while block := stream.read(BLOCK):
                     self._go_on()
                     sha256.update(block)
+                    self.on_moved(len(block))
                     yield block
         except FileNotFoundError as error:
             raise NotAsSealedError(f"{path} is gone and was not uploaded. Bring it back.") from error
@@ -212,7 +254,17 @@ class Uploads:
             self._go_on()
             sha256.update(block)
             seen += len(block)
+            self.on_moved(len(block))
         return sha256.hexdigest() if seen == size else ""
+
+    def _has_arrived(self, name: str, size: int, sha256: str) -> bool:
+        """Read the object *name* back; some stores show for a while what was there before."""
+        for seconds in (0.0, *_PATIENCE):
+            if seconds:
+                self._pause(seconds)
+            if self._digest_there(name, size) == sha256:
+                return True
+        return False
 
     def _go_on(self) -> None:
         if self._stopped():

@@ -122,6 +122,11 @@ def test_a_job_for_ftp_waits_where_it_is_for_a_pipeline_of_archivebot(store: Job
     assert claim.unit == IDENTS[1]
     assert Claims(store).reserve(["pending"], OWNER) is None
     assert raw(store).lrange("pending", 0, -1) == [IDENTS[0]]
+    # The bot only marks it: what ends it is whoever takes it.
+    raw(store).hset(IDENTS[0], "abort_requested", "true")
+    aborted = Claims(store).reserve(["pending"], OWNER)
+    assert aborted is not None
+    assert aborted.record["abort_requested"] == "true"
 
 
 def test_a_job_that_could_not_begin_is_passed_over_until_its_time(store: JobStore) -> None:
@@ -293,6 +298,43 @@ def test_a_job_that_is_given_back_waits_a_while_for_those_who_have_its_files(sto
     claims.give_back(again.unit, again.token, Happened.DRAINED)
     raw(store).hset(store.keys.claim(again.unit), "kept_until", "1700000000")
     assert claims.reserve(["pending"], OWNER, store_id="there") is not None
+
+
+@pytest.mark.parametrize(
+    ("happened", "fields", "is_kept"),
+    [
+        (Happened.CRASHED, {}, True),
+        (Happened.CRASHED, {"checkpoint": "0"}, False),
+        (Happened.CRASHED, {"shipped": "1"}, False),
+        (Happened.DRAINED, {}, False),
+        (Happened.LAPSED, {}, False),
+    ],
+)
+def test_with_a_bucket_a_job_waits_for_its_files_only_if_a_live_pipeline_alone_has_them(
+    store: JobStore, happened: Happened, fields: dict[str, str], *, is_kept: bool
+) -> None:
+    queue(store, IDENTS[0])
+    claims = Claims(store, kept_for=LONG, has_bucket=True)
+    claim = claims.reserve(["pending"], OWNER, store_id="here")
+    assert claim is not None
+    claims.settle(claim.unit, claim.token, store="here", **fields)
+    run_out(store, IDENTS[0])
+    assert claims.give_back(claim.unit, claim.token, happened) is GivenBack.QUEUED
+    assert (claims.reserve(["pending"], OWNER, store_id="there") is None) is is_kept
+
+
+def test_a_job_that_was_marked_as_failed_is_not_queued_again(store: JobStore) -> None:
+    """ArchiveBot's console marks the record, counts it, and lets it expire."""
+    queue(store, IDENTS[0])
+    claims = Claims(store)
+    claim = claims.reserve(["pending"], OWNER)
+    assert claim is not None
+    raw(store).hset(IDENTS[0], mapping={"failed": "true", "amicrawl_step": "sealed"})
+    raw(store).expire(IDENTS[0], 5)
+    assert claims.give_back(claim.unit, claim.token, Happened.CRASHED) is GivenBack.FAILED
+    assert raw(store).exists("pending", "working", "jobs_failed") == 0
+    assert 0 < raw(store).ttl(IDENTS[0]) <= 5
+    assert raw(store).hget(IDENTS[0], "amicrawl_step") is None
 
 
 def test_a_job_that_fails_too_often_counts_as_failed(store: JobStore) -> None:

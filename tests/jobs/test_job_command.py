@@ -373,3 +373,15 @@ def test_figures_of_a_job_are_said_as_people_say_them(job: Command, store: JobSt
     job("delay", IDENT, "250")
     assert job("status", IDENT).out.strip().endswith("delay 250 ms")
     assert "none" not in job("show", IDENT).out.split("delay")[1].splitlines()[0]
+
+
+def test_how_far_the_end_of_a_job_is_can_be_seen_wherever_jobs_are_listed(
+    job: Command, store: JobStore
+) -> None:
+    job("submit", URL)
+    store.client.hset(IDENT, mapping={"started_at": "1", "amicrawl_step": "uploading 3 of 7, 41 %"})
+    for verb in (["ls"], ["status", IDENT], ["show", IDENT]):
+        assert "uploading 3 of 7, 41 %" in job(*verb).out
+    assert json.loads(job("ls", "--json").out)["step"] == "uploading 3 of 7, 41 %"
+    store.client.hset(IDENT, "finished_at", "2")
+    assert "uploading" not in job("status", IDENT).out

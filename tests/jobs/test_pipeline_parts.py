@@ -16,7 +16,7 @@ import pytest
 
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.fleet.jobs.attempt import Workshop, fetching, slot_after
+from amicrawl.fleet.jobs.attempt import JobAttempt, Workshop, fetching, slot_after
 from amicrawl.fleet.jobs.checkpoint import (
     LIST_NAME,
     Checkpoints,
@@ -25,6 +25,7 @@ from amicrawl.fleet.jobs.checkpoint import (
     restore_checkpoint,
     save,
 )
+from amicrawl.fleet.jobs.child import Child
 from amicrawl.fleet.jobs.connection import JobStore, connect
 from amicrawl.fleet.jobs.data_directory import (
     FENCE,
@@ -39,6 +40,7 @@ from amicrawl.fleet.jobs.ending import EndVerdict, Reaper, sentence, verdict
 from amicrawl.fleet.jobs.job_bucket import end_of_finished, fetch, fetch_finished
 from amicrawl.fleet.jobs.lease import Claim, Claims, GivenBack
 from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
+from amicrawl.fleet.jobs.logs import Inbox
 from amicrawl.fleet.jobs.pipeline_record import (
     PipelineIdentity,
     PipelineRecord,
@@ -395,6 +397,36 @@ def test_checkpoints_take_the_slots_in_turn_and_one_that_failed_takes_its_own_ag
         assert (restored / "frontier" / "super").is_file()
 
 
+def test_no_checkpoint_is_made_before_the_crawl_has_opened_its_directory(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "data" / "base").mkdir(parents=True)
+    workshop = Workshop(tmp_path / "data", "ours", lambda *_: [], {}, 30.0, Disk(), tmp_path.as_uri())
+    checkpoints = Checkpoints(tmp_path.as_uri(), every=1.0, now=0.0)
+    command = ["sleep", "60"]
+    child = Child(
+        command, environment={}, console=tmp_path / "console", tell=lambda _: None, disk=Disk()
+    )
+    attempt = JobAttempt(
+        Claim(IDENT, 1, directory="base"),
+        HeartbeatMonitor(30.0, 0.0),
+        child,
+        inbox=Inbox(clock=time.time),
+        checkpoints=checkpoints,
+    )
+    try:
+        assert attempt.checkpoint_made(workshop, 100.0) is None
+        assert checkpoints.is_due(100.0), "none was begun"
+        (tmp_path / "data" / "base").rmdir()
+        crawl_directory(tmp_path / "data" / "base")
+        attempt.checkpoint_made(workshop, 101.0)
+        assert not checkpoints.is_due(101.5)
+    finally:
+        child.kill()
+        checkpoints.stop()
+    assert caplog.text == ""
+
+
 def finished_in(
     bucket: Path, *, reason: str = "finished", listed: tuple[str, ...] = ("a.warc.gz",)
 ) -> None:
@@ -424,6 +456,10 @@ def test_a_crawl_that_had_finished_before_its_machine_died_is_not_crawled_again(
     assert fetch_finished(there, (tmp_path / "bucket").as_uri(), disk=Disk())
     assert (there / "captures.parquet").read_bytes() == b"table"
     assert end_of_finished(there) == code
+    listed = json.loads((tmp_path / "bucket" / "uploaded.json").read_text())["files"]
+    assert "crawl.json" in {file["name"] for file in listed}, (
+        "the last step is done for the dead machine"
+    )
 
 
 @pytest.mark.parametrize(("reason", "listed"), [("shutdown", ("a.warc.gz",)), ("finished", ())])

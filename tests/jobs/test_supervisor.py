@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -363,6 +365,47 @@ def test_a_job_that_cannot_begin_does_not_hold_up_the_others(run: Pipelines) -> 
         assert 1 <= int(claim["unable"]) < 10, "it is tried again, with longer and longer pauses"
     raw(run.store).hset(IDENTS[0], "note", "")
     run.turn(ended(run, IDENTS[0]))
+
+
+def test_a_pipeline_does_not_rest_since_a_frozen_one_has_the_directories_of_its_jobs(
+    run: Pipelines,
+) -> None:
+    for ident in IDENTS[:4]:
+        submit(run, ident, "long")
+    first = run.start("one", options=PipelineOptions(slots=4))
+    run.turn(lambda: all(raw(run.store).hget(ident, "items_downloaded") for ident in IDENTS[:4]))
+    first.signalled()
+    first.run()
+    run.all.clear()
+    with contextlib.ExitStack() as locks:
+        for path in (run.directory / "data").iterdir():
+            if path.is_dir():
+                locks.enter_context(DirectoryLock(path))
+        submit(run, IDENTS[4])
+        second = run.start("two", options=PipelineOptions(slots=1))
+        run.turn(ended(run, IDENTS[4]))
+        assert second._takes_from == float("-inf"), "it is not this machine that cannot begin any"
+
+
+def test_a_bucket_that_fails_puts_a_job_off_and_does_not_begin_it_anew(
+    run: Pipelines, tmp_path: Path
+) -> None:
+    base, bucket = f"a.example-inf-20260101-000000-{IDENTS[0][:5]}", tmp_path / "bucket"
+    (bucket / base / "uploaded.json").mkdir(parents=True)
+    (bucket / f"{base}.checkpoint-0" / "checkpoint.json").mkdir(parents=True)
+    submit(run, IDENTS[0])
+    claim = {"token": "1", "attempt": "1", "state": "queued", "queued_at": "1700000000"}
+    claim |= {"directory": base, "store": "elsewhere", "checkpoint": "0"}
+    raw(run.store).hset(run.store.keys.claim(IDENTS[0]), mapping=claim)
+    run.start(options=PipelineOptions(slots=1), bucket=bucket.as_uri())
+    run.turn(lambda: raw(run.store).hget(run.store.keys.claim(IDENTS[0]), "unable") == "1")
+    found = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
+    assert (found["directory"], found["checkpoint"]) == (base, "0"), "what is there is not given up"
+    for path in (bucket / base, bucket / f"{base}.checkpoint-0"):
+        shutil.rmtree(path)
+        path.mkdir()
+    run.turn(ended(run, IDENTS[0]))
+    assert raw(run.store).hget(IDENTS[0], "amicrawl_resumed") == "restarted", "nothing is there"
 
 
 def test_whatever_goes_wrong_while_one_job_begins_is_the_fault_of_that_job(run: Pipelines) -> None:

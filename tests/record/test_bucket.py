@@ -22,16 +22,16 @@ from record.exchanges import BEGAN, open_archive, pages, table_rows, urls_of
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, ExitCode, OutputError, UsageError
 from amicrawl.record import CrawlJson
-from amicrawl.record.bucket import ObjectBucket, open_bucket
+from amicrawl.record.bucket import DirectoryBucket, ObjectBucket, open_bucket
+from amicrawl.record.files import SealedFile
 from amicrawl.record.repair import repair
-from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
+from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, UploadProgress, Uploads
 from amicrawl.record.writer import next_number
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
-    from amicrawl.record import SealedFile
     from amicrawl.record.bucket import Bucket
 
 WARCS = ["ami-00000.warc.gz", "ami-00001.warc.gz", "ami-00002.warc.gz"]
@@ -237,6 +237,38 @@ def test_an_upload_that_is_stopped_leaves_nothing_under_the_name(out: Path, tmp_
         sending.upload(sending.warc_files()[0])
     assert not (tmp_path / "bucket" / WARCS[0]).exists()
     assert (out / WARCS[0]).exists()
+
+
+def test_a_store_that_shows_later_what_it_has_taken_is_given_some_seconds(
+    out: Path, tmp_path: Path
+) -> None:
+    class Late(DirectoryBucket):
+        """Shows each object only after some pauses."""
+
+        def size(self, name: str) -> int | None:
+            return super().size(name) if pauses and pauses[-1] >= 1.0 else None
+
+    (tmp_path / "bucket").mkdir()
+    pauses: list[float] = []
+    late = Late((tmp_path / "bucket").as_uri(), tmp_path / "bucket", disk=QuickDisk())
+    sending = uploads(out, late, pause=pauses.append)
+    send_all(sending)
+    assert sending.uploaded.keys() >= {"captures.parquet", "crawl.json"}
+    assert pauses == [0.25, 0.5, 1.0]
+
+
+def test_what_is_left_to_upload_is_said_in_files_and_bytes() -> None:
+    files = [SealedFile(name, size, 1, "") for name, size in (("a", 100), ("b", 300))]
+    progress = UploadProgress(files)
+    progress.moved(100)
+    assert str(progress) == "uploading 1 of 2, 12 %", "it is to be read back, too"
+    progress.begin()
+    assert str(progress) == "uploading 1 of 2, 0 %", "a file that failed begins again"
+    progress.end(files[0])
+    progress.moved(600)
+    assert str(progress) == "uploading 2 of 2, 99 %"
+    progress.end(files[1])
+    assert str(progress) == "listed"
 
 
 class Failing:

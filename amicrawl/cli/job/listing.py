@@ -168,6 +168,7 @@ def facts_of(record: JobRecord) -> dict[str, Any]:
     return {
         **record.job_data(),
         "state": str(record.state),
+        "step": record.step or None,
         "url_file": record.url_file or None,
         "slug": record.slug,
         "user_agent": record.user_agent or None,
@@ -198,7 +199,7 @@ def _row(record: JobRecord) -> tuple[str, ...]:
     since = record.ended_at if record.state in ENDED else record.started_at or record.queued_at
     return (
         record.ident,
-        str(record.state),
+        _state(record),
         moment(since),
         human_size(max(record.bytes_downloaded or 0, 0)),
         f"{record.responses:,}",
@@ -207,8 +208,14 @@ def _row(record: JobRecord) -> tuple[str, ...]:
     )
 
 
+def _state(record: JobRecord) -> str:
+    return f"{record.state}: {harmless(record.step)}" if record.step else str(record.state)
+
+
 def _sentence(record: JobRecord) -> str:
     said = [f"{record.ident} {record.state.phrase}: {harmless(record.url)}"]
+    if record.step:
+        said.append(harmless(record.step))
     if record.started_by:
         said.append(f"submitted by {harmless(record.started_by, limit=60)}")
     if record.note:
@@ -368,7 +375,7 @@ def _lines(record: JobRecord, place: verbs.Where) -> list[tuple[str, str]]:
     depth = depths.get(record.fetch_depth) or harmless(record.fetch_depth) or "?"
     lines = [
         ("ident", record.ident),
-        ("state", str(record.state)),
+        ("state", _state(record)),
         ("URL", harmless(record.url, limit=2_000)),
         ("depth", depth + (" of each URL of a list" if record.url_file else "")),
         ("note", harmless(record.note)),

@@ -76,6 +76,8 @@ class Job(TypedDict):
     url: str
     link: str | None
     state: State
+    step: str
+    """How far the end of a job is whose crawl has finished; empty before."""
     note: str
     depth: Literal["inf", "shallow", ""]
     is_list: bool

@@ -136,6 +136,7 @@ def _job(
         "url": plain(record.url),
         "link": link(record.url),
         "state": _state(record, now),
+        "step": plain(record.step),
         "note": plain(record.note, limit=_SHORT * 4),
         "depth": cast("Any", record.fetch_depth if record.fetch_depth in {"inf", "shallow"} else ""),
         "is_list": bool(record.url_file),

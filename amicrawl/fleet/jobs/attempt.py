@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode, OutputError
-from amicrawl.fleet.jobs.checkpoint import SLOTS, Checkpoints, Copying, checkpoint_url, path_of
+from amicrawl.fleet.jobs.checkpoint import SLOTS, Checkpoints, Copying, checkpoint_url, is_begun, path_of
 from amicrawl.fleet.jobs.data_directory import is_base, new_base, raise_fence
-from amicrawl.fleet.jobs.job_bucket import fetch, fetch_finished, ship
+from amicrawl.fleet.jobs.job_bucket import NothingToFetchError, fetch, fetch_finished, ship
 from amicrawl.fleet.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from amicrawl.fleet.jobs.lease import Claim
     from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
     from amicrawl.fleet.jobs.logs import Inbox
+    from amicrawl.record import UploadProgress
 
 logger = logging.getLogger(__name__)
 
@@ -159,6 +160,12 @@ class JobAttempt(Attempt):
     """Whether the record was written anew since its crawl has reported."""
     counting: Copying | None = None
     """What reads the index, after the end of the crawl."""
+    is_elsewhere: bool = False
+    """Whether another process has its directory, so that its crawl could not begin."""
+    shipped: UploadProgress | None = None
+    """How far the copying to the bucket is, of a job that is to be resumed elsewhere."""
+    last_step: str = ""
+    """The `step` that the record has."""
     has_last_words: bool = False
     """Whether its end is among the lines of its log."""
 
@@ -192,15 +199,28 @@ class JobAttempt(Attempt):
             directory = workshop.data / self.claim.directory
             url = path_of(workshop.bucket, directory.name)
             self.copying = Copying(
-                lambda stopped: ship(directory, url, disk=workshop.disk, stopped=stopped),
+                lambda stopped: ship(
+                    directory, url, disk=workshop.disk, stopped=stopped, begun=self._shipping
+                ),
                 what=f"{directory.name} cannot be resumed on another machine",
             )
+
+    @property
+    def step(self) -> str:
+        """How far the end of the job is here, after that of its crawl; empty before."""
+        if self.exit_code is None or not self.is_busy:
+            return ""
+        return "counting" if self.counting is not None else str(self.shipped or "")
+
+    def _shipping(self, progress: UploadProgress) -> None:
+        self.shipped = progress
 
     def checkpoint_made(self, workshop: Workshop, now: float) -> int | None:
         """Begin a checkpoint of the running crawl when it is time; return the slot of one just made."""
         made = self.checkpoints.made()
-        if self.is_running and self.checkpoints.is_due(now):
-            directory = workshop.data / self.claim.directory
+        directory = workshop.data / self.claim.directory
+        # Before the crawl has opened its directory there is nothing to copy.
+        if self.is_running and self.checkpoints.is_due(now) and is_begun(directory):
             self.checkpoints.begin(directory, now, disk=workshop.disk)
         return made
 
@@ -222,11 +242,11 @@ def fetching(claim: Claim, workshop: Workshop) -> Copying | None:
         if fetch_finished(directory, url, disk=workshop.disk):
             return
         if not claim.checkpoint and not claim.shipped:
-            raise OutputError("its last owner has made no checkpoint.")
+            raise NothingToFetchError("its last owner has made no checkpoint.")
         checkpoints = [checkpoint_url(workshop.bucket, base, slot) for slot in slots]
         fetch(directory, url, checkpoints=checkpoints if claim.checkpoint else [], disk=workshop.disk)
 
-    return Copying(work, what=f"{base} cannot be fetched, and its job starts again")
+    return Copying(work, what=f"{base} cannot be fetched")
 
 
 def placed(claim: Claim, workshop: Workshop, *, is_fetched: bool, now: datetime) -> Claim:

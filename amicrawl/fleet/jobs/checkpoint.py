@@ -143,6 +143,11 @@ def frontier_files(directory: Path) -> list[str]:
     return [f"frontier/{name}" for name in kept]
 
 
+def is_begun(directory: Path) -> bool:
+    """Tell whether a crawl has opened *directory*, so that there is something to copy."""
+    return (directory / "frontier" / "super").exists()
+
+
 def _crawl_files(directory: Path) -> list[str]:
     frontier = frontier_files(directory)
     with explained(directory, "read"):
@@ -258,6 +263,8 @@ class Copying:
         """
         self.fault = "it has not come to its end"
         """Why it failed; empty once it has succeeded."""
+        self.error: Exception | None = None
+        """What it raised, if that is known."""
         self.seconds = 0.0
         """How long it took."""
         self._copy = copy
@@ -280,6 +287,7 @@ class Copying:
         try:
             self._copy(self._stop.is_set)
         except Exception as error:  # noqa: BLE001  # whatever a store or its contents do: the crawl continues
+            self.error = error
             self.fault = str(error) if isinstance(error, AmicrawlError) else repr(error)
             if self._what and not self._stop.is_set():
                 logger.warning("%s: %s", self._what, self.fault)

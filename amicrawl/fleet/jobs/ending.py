@@ -109,11 +109,13 @@ class Ending:
         self._workshop = workshop
 
     def say(self, attempt: JobAttempt) -> None:
-        """Put the lines that wait into the log of the job."""
-        entries = attempt.inbox.peek(_MOST_ENTRIES, size=_MOST_TEXT)
-        if not entries:
+        """Put the lines that wait into the log of the job, and into its record how far its end is."""
+        entries, step = attempt.inbox.peek(_MOST_ENTRIES, size=_MOST_TEXT), attempt.step
+        figures = {"amicrawl_step": step} if step and step != attempt.last_step else {}
+        if not entries and not figures:
             return
-        say(self._store, attempt.ident, attempt.claim.token, entries)
+        say(self._store, attempt.ident, attempt.claim.token, entries, figures=figures)
+        attempt.last_step = step
         attempt.inbox.taken()
 
     def report(self, attempt: JobAttempt) -> EndVerdict | None:
@@ -137,7 +139,9 @@ class Ending:
                 return None
             self._finish(attempt, judged)
         else:
-            self._give_back(attempt, judged)
+            answer = self._give_back(attempt, judged)
+            # One that was marked as failed says nothing of this machine.
+            judged = EndVerdict.RELEASED if answer is GivenBack.FAILED else judged
         return judged
 
     def _is_counting(self, attempt: JobAttempt) -> bool:
@@ -192,7 +196,7 @@ class Ending:
         while len(attempt.inbox):
             self.say(attempt)
 
-    def _give_back(self, attempt: JobAttempt, judged: EndVerdict) -> None:
+    def _give_back(self, attempt: JobAttempt, judged: EndVerdict) -> GivenBack:
         ident, claim = attempt.ident, attempt.claim
         why = attempt.fault or sentence(attempt.exit_code or 0)
         last, released = attempt.last_line, judged is EndVerdict.RELEASED
@@ -208,6 +212,7 @@ class Ending:
         if answer is GivenBack.DEAD:
             _report_failed(self._store, ident, f"the last time because {why}", last)
         logger.warning("Job %s: %s; %s", ident, "given back" if released else why, answer)
+        return answer
 
     def _copy(self, attempt: JobAttempt) -> JobCopy | None:
         """Return what is in the `job.json` of *attempt*, if this attempt has written it."""

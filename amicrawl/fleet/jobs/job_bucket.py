@@ -33,6 +33,7 @@ from amicrawl.record import (
     NotAManifestError,
     SealedFile,
     Uploaded,
+    UploadProgress,
     Uploads,
     decoded,
     number_in,
@@ -59,27 +60,45 @@ ROOM = 1000
 _FETCHED = ".fetched"
 
 
-def ship(directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool] = lambda: False) -> None:
+class NothingToFetchError(OutputError):
+    """The bucket responds, and holds nothing that a crawl can be resumed from."""
+
+
+def ship(
+    directory: Path,
+    url: str,
+    *,
+    disk: Disk,
+    stopped: Callable[[], bool] = lambda: False,
+    begun: Callable[[UploadProgress], object] = lambda _: None,
+) -> None:
     """Copy what the next owner of *directory* needs to the bucket at *url*, its path included.
 
-    No crawl may run in it, and its files are sealed. Raises AmicrawlError where that fails, or where
-    *stopped*, which is asked all the time, says so.
+    No crawl may run in it, and its files are sealed. *begun* gets what says how far it is. Raises
+    AmicrawlError where that fails, or where *stopped*, which is asked all the time, says so.
     """
     uploads = Uploads(
         directory, open_bucket(url, disk=disk), disk=disk, now=lambda: datetime.now(UTC), stopped=stopped
     )
-    for file in [*uploads.warc_files(), *uploads.closing_files(frontier=True)]:
+    files = [*uploads.warc_files(), *uploads.closing_files(frontier=True)]
+    progress = UploadProgress(files)
+    uploads.on_moved = progress.moved
+    begun(progress)
+    for file in files:
+        progress.begin()
         uploads.upload(file)
+        progress.end(file)
     uploads.publish()
 
 
 def fetch(directory: Path, url: str, *, checkpoints: Sequence[str], disk: Disk) -> str:
     """Make *directory* from what is at *url*; return from which URL. An existing one is renamed.
 
-    The *checkpoints*, URLs, are newer than what was shipped, and are tried first. Raises AmicrawlError
-    where nothing can be had whole; then nothing is there under that name.
+    The *checkpoints*, URLs, are newer than what was shipped, and are tried first. Raises
+    NothingToFetchError where nothing is there whole, OutputError where the bucket cannot be read, which
+    may change. Then nothing is there under that name.
     """
-    faults = []
+    faults: list[Exception] = []
     for source in [*checkpoints, url]:
         beginning = directory.with_name(directory.name + _FETCHED)
         with explained(beginning, "made"):
@@ -88,13 +107,14 @@ def fetch(directory: Path, url: str, *, checkpoints: Sequence[str], disk: Disk) 
         try:
             _fetch_into(beginning, url, source, disk=disk)
         except (AmicrawlError, OSError) as error:
-            faults.append(str(error))
+            faults.append(error)
             continue
         if directory.exists():
             _put_aside(directory, disk=disk)
         rename_durably(beginning, directory, disk=disk)
         return source
-    raise OutputError(" ".join(faults))
+    may_change = any(isinstance(fault.__cause__ or fault, OSError) for fault in faults)
+    raise (OutputError if may_change else NothingToFetchError)(" ".join(map(str, faults)))
 
 
 def fetch_finished(directory: Path, url: str, *, disk: Disk) -> bool:
@@ -115,7 +135,10 @@ def fetch_finished(directory: Path, url: str, *, disk: Disk) -> bool:
         shutil.rmtree(beginning, ignore_errors=True)
         beginning.mkdir(parents=True)
     replace_file(beginning / FILE_NAME, content, disk=disk)
-    manifest = _manifest(bucket)
+    try:
+        manifest = _manifest(bucket)
+    except NothingToFetchError:
+        return False
     manifest.bucket = url
     # The machine may have died before it could list the last file.
     digest = hashlib.sha256(content).hexdigest()
@@ -130,6 +153,8 @@ def fetch_finished(directory: Path, url: str, *, disk: Disk) -> bool:
     if directory.exists():
         _put_aside(directory, disk=disk)
     rename_durably(beginning, directory, disk=disk)
+    # The last step that the machine before may not have come to.
+    Uploads(directory, bucket, disk=disk, now=lambda: datetime.now(UTC)).publish()
     return True
 
 
@@ -249,12 +274,12 @@ def _manifest(bucket: Bucket) -> UploadManifest:
     try:
         content = small_object(bucket, MANIFEST_NAME, largest=SIZE_LIMIT)
         if content is None:
-            raise OutputError(f"{bucket.url} holds no list of a crawl's files.")
+            raise NothingToFetchError(f"{bucket.url} holds no list of a crawl's files.")
         manifest = decoded(content)
     except OSError as error:
         raise OutputError(f"{bucket.url} cannot be read: {error}.") from error
     except NotAManifestError as error:
-        raise OutputError(f"{bucket.url} holds a list that cannot be read: {error}.") from error
+        raise NothingToFetchError(f"{bucket.url} holds a list that cannot be read: {error}.") from error
     return manifest
 
 

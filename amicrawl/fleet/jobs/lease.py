@@ -76,6 +76,8 @@ class GivenBack(StrEnum):
     """It is the next of its queue."""
     DEAD = "DEAD"
     """It has failed too often, and counts as failed."""
+    FAILED = "FAILED"
+    """Another program, ArchiveBot's console perhaps, has marked it as failed; it is not queued again."""
     LOST = "LOST"
     HELD = "HELD"
     """Its lease is good: its owner lives."""
@@ -167,15 +169,18 @@ class Claims:
         refused: Callable[[RefusedEntry], None] = lambda _: None,
         failures_borne: int = MAX_FAILURES,
         kept_for: timedelta = timedelta(0),
+        has_bucket: bool = False,
     ) -> None:
         """*refused* is called with entries of queues that are not jobs.
 
-        *kept_for*: how long a job that is given back waits for a pipeline that has its directory.
+        *kept_for*: how long a job that is given back waits for a pipeline that has its directory; with
+        *has_bucket* only one that has crashed, and of which nothing is in the bucket to resume it from.
         """
         self._store = store
         self._refused = refused
         self._failures_borne = failures_borne
         self._kept_for = kept_for
+        self._has_bucket = has_bucket
 
     def reserve(
         self, queues: Sequence[str], owner: str, ttl: timedelta = LEASE, *, store_id: str = ""
@@ -261,6 +266,7 @@ class Claims:
                     keys.updates,
                     _seconds(GOES_WELL),
                     _seconds(self._kept_for),
+                    int(self._has_bucket),
                 ],
             )
         return GivenBack(answer)

@@ -53,7 +53,9 @@ _MOST_ENTRIES = 2000
 _MOST_TEXT = 4 * 1024**2
 _MOST_MESSAGES = 100
 _TOO_EARLY = 0.1
-_NOT_REMEMBERED = frozenset({"finished_at", "aborted", "failed", "last_broadcasted_log_entry", "ts"})
+_NOT_REMEMBERED = frozenset(
+    {"finished_at", "aborted", "failed", "last_broadcasted_log_entry", "ts", "amicrawl_step"}
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import redis
 
 from amicrawl.discovery import ignore_set
-from amicrawl.errors import AmicrawlError
+from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.fleet.jobs import redis_values
 from amicrawl.fleet.jobs.attempt import (
     JobAttempt,
@@ -37,7 +37,7 @@ from amicrawl.fleet.jobs.child import Child
 from amicrawl.fleet.jobs.connection import RedisUnavailable
 from amicrawl.fleet.jobs.data_directory import CONSOLE, STOP_FILE
 from amicrawl.fleet.jobs.ending import Ending, EndVerdict, Reaper
-from amicrawl.fleet.jobs.job_bucket import end_of_finished
+from amicrawl.fleet.jobs.job_bucket import NothingToFetchError, end_of_finished
 from amicrawl.fleet.jobs.lease import GRACE, Claim, Claims, RefusedEntry
 from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
 from amicrawl.fleet.jobs.link import begin_epoch, fetched_copy, is_forgotten, restore
@@ -101,6 +101,7 @@ class Pipeline(Supervisor[JobAttempt]):
             refused=self._refuse,
             failures_borne=options.failures_borne,
             kept_for=options.kept_for,
+            has_bucket=bool(workshop.bucket),
         )
         super().__init__(
             claims,
@@ -182,7 +183,9 @@ class Pipeline(Supervisor[JobAttempt]):
         """
         self.attempts.remove(attempt)
         if judged is EndVerdict.UNABLE:
-            self._unable.add(attempt.ident)
+            # A directory that another process has, which may stand still, says nothing of others.
+            if not attempt.is_elsewhere:
+                self._unable.add(attempt.ident)
         elif judged is not None:
             self._unable.clear()
         if judged is EndVerdict.CRASHED or len(self._unable) >= UNABLE_TO_BEGIN:
@@ -235,6 +238,10 @@ class Pipeline(Supervisor[JobAttempt]):
         if attempt.is_waiting:
             return
         fetched, attempt.copying = attempt.copying, None
+        if fetched is not None and fetched.fault and not isinstance(fetched.error, NothingToFetchError):
+            # What is in the bucket is not given up because the bucket fails now: the job is put off.
+            attempt.fault = fetched.fault
+            return
         try:
             self._start_in_place(attempt, is_fetched=fetched is not None and not fetched.fault)
         except RedisUnavailable as error:
@@ -260,7 +267,11 @@ class Pipeline(Supervisor[JobAttempt]):
         if not self._settled(claim) and not self._written_back(attempt):
             attempt.is_lost = True
             return
-        take_directory(directory, claim, disk=workshop.disk)
+        try:
+            take_directory(directory, claim, disk=workshop.disk)
+        except UsageError:
+            attempt.is_elsewhere = True
+            raise
         assert attempt.copy is not None
         attempt.copy.claim |= {name: text for name, text in placed_fields(claim).items() if text}
         attempt.copy.write(directory, disk=workshop.disk)

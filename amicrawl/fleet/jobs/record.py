@@ -34,6 +34,7 @@ RESPONSES = ("r1xx", "r2xx", "r3xx", "r4xx", "r5xx", "runk")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _FRACTION = re.compile(r"[+-]?(?:[0-9]{1,18}(?:\.[0-9]{0,18})?(?:[eE][+-]?[0-9]{1,2})?|inf)")
 _MOST_FURTHER = 100
+_LONGEST_STEP = 100
 
 
 class JobState(StrEnum):
@@ -172,6 +173,11 @@ class JobRecord:
         if self.started_at is None:
             return JobState.QUEUED
         return JobState.PAUSED if self.paused else JobState.RUNNING
+
+    @property
+    def step(self) -> str:
+        """How far the end of a job is whose crawl has finished, as `uploading 3 of 7, 41 %`."""
+        return "" if self.has_ended else self.further.get("amicrawl_step", "")[:_LONGEST_STEP]
 
     @property
     def ended_at(self) -> float | None:

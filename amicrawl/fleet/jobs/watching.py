@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from amicrawl.fleet.jobs.connection import JobStore
 
-FIELDS = (*STORED, "amicrawl_attempt", "amicrawl_failed_at")
+FIELDS = (*STORED, "amicrawl_attempt", "amicrawl_failed_at", "amicrawl_step")
 """The fields of a record that are read; there may be any others."""
 LONGEST = 32 * 1024
 """Bytes that are read of a text."""

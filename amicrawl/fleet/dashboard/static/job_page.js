@@ -63,6 +63,7 @@ function showSettings() {
   setText($("#note"), job.note);
   setText($('[data-f="note"]'), job.note || "–");
   setText($('[data-f="pipeline"]'), job.pipeline || job.pipeline_id || "–");
+  setText($('[data-f="step"]'), job.step || "–");
   setText($('[data-f="attempt"]'), `${number(job.attempt)}${job.resumed ? `, ${job.resumed}` : ""}`);
   setText($('[data-f="started_at"]'), moment(job.started_at));
   setText($('[data-f="finished_at"]'), moment(job.finished_at));

@@ -143,6 +143,7 @@ export class JobRows {
     setText(slots.url, job.url);
     slots.url.title = job.url;
     slots.url.setAttribute("href", `/jobs/${encodeURIComponent(job.ident)}`);
+    setText(slots.step, job.step);
     setText(slots.pipeline, job.pipeline || job.queue || "");
     setText(slots.by, job.started_by);
     setText(slots.note, job.note);

@@ -203,6 +203,8 @@ class JobLink:
             figures = total.as_fields(waiting=waiting)
         if self._aborted:
             figures["aborted"] = "true"
+        if self._run.step:
+            figures["amicrawl_step"] = "reported" if is_last else self._run.step
         return Fed(figures, self._facts.current(total, own=self._new, is_last=is_last))
 
     def _on_answer(self, answer: FlushReply) -> None:

@@ -28,6 +28,7 @@ if kind(record) ~= 'hash' or redis.call('HEXISTS', record, 'url') == 0 then
   return 'GONE'
 end
 redis.call('HSET', record, 'finished_at', redis.call('TIME')[1])
+redis.call('HDEL', record, 'amicrawl_step')
 -- Whatever is done to `working` must not keep a job from ending.
 redis.pcall('LREM', working, 1, unit)
 -- Live settings end with the job, and do not wait for the next one of its ident.

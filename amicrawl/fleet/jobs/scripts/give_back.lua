@@ -6,8 +6,9 @@
 --       how many failures in a row end the job (or how many owners that were unable), seconds until the
 --       record of a failed job expires, updates channel,
 --       seconds after which an attempt counts as having gone well, seconds for which the job is kept
---       for pipelines of the same data directory
--- Returns QUEUED, DEAD, LOST (the claim is another's), HELD (the lease is good) or GONE (no record).
+--       for pipelines of the same data directory, whether there is a bucket from which others can resume it
+-- Returns QUEUED, DEAD, FAILED (another program has marked the record as failed), LOST (the claim is another's),
+--       HELD (the lease is good) or GONE (no record).
 local claim, lease, working, record = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local prefix, unit, token, happened, why = ARGV[1], ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 local borne, keep, updates, well = tonumber(ARGV[6]), ARGV[7], ARGV[8], tonumber(ARGV[9])
@@ -43,6 +44,17 @@ if kind(record) ~= 'hash' or redis.call('HEXISTS', record, 'url') == 0 then
   redis.pcall('LREM', working, 0, unit)
   return 'GONE'
 end
+local marked = redis.call('HGET', record, 'failed')
+if marked and marked ~= '' then
+  -- Whoever marked it has counted it, and decides how long its record is kept.
+  redis.pcall('LREM', working, 0, unit)
+  redis.call('DEL', KEYS[5])
+  redis.call('HDEL', record, 'amicrawl_step')
+  redis.call('HSET', claim, 'state', 'dead', 'why', 'it was marked as failed')
+  redis.call('EXPIRE', claim, keep)
+  redis.call('PUBLISH', updates, unit)
+  return 'FAILED'
+end
 local failures, unable = tonumber(held[5]) or 0, tonumber(held[6]) or 0
 local is_over = false
 if happened == 'unable' then
@@ -58,6 +70,7 @@ elseif happened ~= 'drained' then
 end
 redis.pcall('LREM', working, 0, unit)
 redis.call('HSET', claim, 'failures', failures, 'unable', unable, 'why', why)
+redis.call('HDEL', record, 'amicrawl_step')
 local answer = 'QUEUED'
 if is_over then
   answer = 'DEAD'
@@ -86,7 +99,10 @@ else
     -- Other jobs go first: the pause before the next try doubles with each failure.
     not_before = tonumber(redis.call('TIME')[1]) + math.min(2 ^ math.min(unable, 10), 60)
   end
-  if happened == 'drained' or happened == 'crashed' then
+  local bucket = ARGV[11] == '1'
+  local in_bucket = redis.call('HEXISTS', claim, 'shipped') + redis.call('HEXISTS', claim, 'checkpoint') > 0
+  -- After a crash its pipeline is there yet, and can resume it; one that drains is about to go.
+  if (happened == 'crashed' and not (bucket and in_bucket)) or (happened == 'drained' and not bucket) then
     kept_until = tonumber(redis.call('TIME')[1]) + tonumber(ARGV[10])
   end
   redis.call('HSET', claim, 'state', 'queued', 'kept_until', string.format('%.0f', kept_until),

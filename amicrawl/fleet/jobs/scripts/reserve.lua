@@ -40,9 +40,10 @@ end
 -- Whether a job is left where it is: an FTP site, which only ArchiveBot's pipelines fetch; one that could not
 -- begin a moment ago; or one with which those who have it on disk are to go on, for a while yet.
 local function is_passed_over(unit)
-  local url = redis.call('HGET', prefix .. unit, 'url')
-  if string.sub(string.lower(url), 1, 4) == 'ftp:' then
-    return true
+  local record = redis.call('HMGET', prefix .. unit, 'url', 'abort_requested')
+  if string.sub(string.lower(record[1]), 1, 4) == 'ftp:' then
+    -- One that is to be aborted needs no crawl: it is taken to be ended.
+    return not record[2] or record[2] == ''
   end
   local claim = prefix .. 'amicrawl:claim:' .. unit
   if kind(claim) ~= 'hash' then

@@ -22,6 +22,8 @@ end
 if redis.call('TYPE', record)['ok'] == 'hash' and redis.call('HEXISTS', record, 'url') == 1 then
   if ARGV[2] ~= '' then
     redis.call('HSET', record, 'started_at', ARGV[2])
+    -- Of an attempt that begins, which has not come to its end.
+    redis.call('HDEL', record, 'amicrawl_step')
   end
   local words = redis.call('HMGET', claim, 'attempt', 'resumed')
   redis.call('HSET', record, 'amicrawl_attempt', words[1] or '1')
