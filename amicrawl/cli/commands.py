@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import signal
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +19,7 @@ from typer import BadParameter
 from typer.core import TyperArgument, TyperCommand
 from typer.main import get_command, get_group
 
+from amicrawl.errors import ExitCode
 from amicrawl.wings import import_of_wing
 
 if TYPE_CHECKING:
@@ -160,10 +162,30 @@ def _lay_out(command: Any) -> None:
     for param in command.params:
         _name_value(param)
     vars(command)["make_context"] = partial(_parsed, command.make_context)
+    vars(command)["invoke"] = partial(_begun, command.invoke)
     for each in getattr(command, "commands", {}).values():
         _lay_out(each)
         # The first sentence whole: typer cuts it after 45 characters.
         each.short_help = each.help.partition("\n\n")[0]
+
+
+def _begun(invoke: Callable[..., Any], context: Any) -> Any:
+    """Do what *invoke* does, with SIGINT and SIGTERM as a command without handlers of its own has them.
+
+    SIGINT raises KeyboardInterrupt, for files to be tidied up; a second one ends the process at once.
+    """
+
+    def end(*_: object) -> None:
+        os._exit(ExitCode.STOPPED)
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, end)
+        raise KeyboardInterrupt
+
+    for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, signal.SIG_DFL)):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, handler)
+    return invoke(context)
 
 
 _LONE = {"--browser": "always"}

@@ -379,13 +379,13 @@ class Run(CrawlState):
         """Write the frontier down as it stands; what keeps it from that is the run's fault."""
         frontier, self._frontier_closed = self.frontier, True
         if self.recorder.fault is not None or not self.may_write():
-            frontier.partition.abandon()
+            frontier.abandon()
             return
         try:
             frontier.close(index_rows=self.index_rows)
         except AmicrawlError as error:
             self.recorder.fault = error
-            frontier.partition.abandon()
+            frontier.abandon()
 
     def leave(self, ticket: Ticket, *, read_as: Request | None = None) -> None:
         """Take back *ticket*, which a request of Scrapy's engine brought.

@@ -100,6 +100,8 @@ class DurableFrontier:
         soft404: Soft404Detector | None = None,
     ) -> None:
         self.partition = partition
+        self.closed = False
+        """Whether it is given up: what comes late, as from a request cut off, changes nothing."""
         self._breaker = breaker
         self._limit = limit
         self._gates = gates
@@ -209,6 +211,8 @@ class DurableFrontier:
 
         False, too, where it is not admitted: it is known from then on, and TRAPPED.
         """
+        if self.closed:
+            return False
         seed, key, source, priority, hops, *_ = offer
         host, path = key
         # What cannot be kept is refused before the key is claimed, which would lead to no row.
@@ -262,6 +266,8 @@ class DurableFrontier:
 
         Raises AmicrawlError where it is not in flight.
         """
+        if self.closed:
+            return _DONE
         flight = self._flights.at(key)
         again = self._decide(flight, outcome)
         if again:
@@ -287,6 +293,8 @@ class DurableFrontier:
         then, but not against the in-flight limit.
         Raises AmicrawlError where it is not in flight, or has its response already.
         """
+        if self.closed:
+            return
         flight = self._flights.at(key)
         if flight.received:
             raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} has its response.")
@@ -300,6 +308,8 @@ class DurableFrontier:
         The attempt is not counted, but the delay of the host's gate holds: its robots.txt may have been
         requested. Raises AmicrawlError where it is not in flight.
         """
+        if self.closed:
+            return
         flight = self._flights.at(key)
         if flight.attempt > 1:
             self._attempts[flight.number] = flight.attempt
@@ -337,7 +347,13 @@ class DurableFrontier:
         self.hosts.hand_over(counts=True)
         if index_rows is not None and self.partition.has_changed:
             self.partition.note_index(index_rows, all_known=not self._flights)
+        self.closed = True
         self.partition.close(self._hour)
+
+    def abandon(self) -> None:
+        """Give the partition up as it is; the next to open it finds what was flushed."""
+        self.closed = True
+        self.partition.abandon()
 
     def settle_found(self, key: UrlKey, outcome: Outcome, hour: int) -> bool:
         """Settle the row at *key* with an *outcome*, of the hour *hour*, that was recorded elsewhere.

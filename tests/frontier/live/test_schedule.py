@@ -448,3 +448,21 @@ def test_a_row_is_given_up_after_as_many_runs_as_it_may_fail(crawl: Crawl) -> No
         assert fetched(crawl.restart(clean=False), TIMEOUT) == [(1, 1)]
         crawl.clock.hour += WEEK
     assert crawl.restart().counts[Status.GONE] == 1
+
+
+def test_a_frontier_that_is_closed_takes_nothing_that_comes_late(tmp_path: Path) -> None:
+    """A second signal closes it while requests are cut off, and while a list is read."""
+    partition = opened(tmp_path)
+    frontier = frontier_on(partition)
+    for path in range(3):
+        frontier.offer(offer_of(1, path))
+    rows = [frontier.next(0.0) for _ in range(3)]
+    frontier.close()
+    first, second, third = [row.key for row in rows if row is not None]
+    assert not frontier.offer(offer_of(2, 1))
+    frontier.release(first, 0.0)
+    frontier.settle(second, OK, 0.0)
+    frontier.response_received(third, 0.0)
+    again = opened(tmp_path)
+    assert set(taken(frontier_on(again))) == {first, second, third}
+    again.abandon()
