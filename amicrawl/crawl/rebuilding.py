@@ -37,8 +37,9 @@ from amicrawl.frontier import (
     best_state,
 )
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
-from amicrawl.record import SUFFIX, Members, rebuilt, row_of
-from amicrawl.record.reader import RECORD_TYPES
+from amicrawl.reading import Members
+from amicrawl.record import SUFFIX, rebuilt, row_of
+from amicrawl.record.read_back import RECORD_TYPES
 from amicrawl.seed import earlier_indexes
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 

@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from amicrawl.reading.framing import warc_head
+    from amicrawl.reading.members import MemberBody, Members, RecordMember
     from amicrawl.reading.records import RECORD_TYPES, Broken, Record, paired, read_records
     from amicrawl.reading.unpacking import GZIP_MAGIC, ZSTD_MAGIC, Container
 else:
@@ -13,11 +15,15 @@ else:
         Broken="records",
         Container="unpacking",
         GZIP_MAGIC="unpacking",
+        MemberBody="members",
+        Members="members",
         RECORD_TYPES="records",
         Record="records",
+        RecordMember="members",
         ZSTD_MAGIC="unpacking",
         paired="records",
         read_records="records",
+        warc_head="framing",
     )
 
 __all__ = [
@@ -26,7 +32,11 @@ __all__ = [
     "ZSTD_MAGIC",
     "Broken",
     "Container",
+    "MemberBody",
+    "Members",
     "Record",
+    "RecordMember",
     "paired",
     "read_records",
+    "warc_head",
 ]

@@ -51,6 +51,7 @@ _LONGEST_DICTIONARY = 64 << 20
 _WINDOW = 31
 _ZSTD_WINDOW = 1 << 27
 _GZIP_FEED = 16 * 1024
+_SMALL_FEED = 4 * 1024
 _ZSTD_FEED = 1024  # may stand for 32 MiB
 _PROBE = 64
 _INFLATION_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # by its stub, an instance
@@ -119,7 +120,9 @@ class _Gzip:
 
     name = "gzip member"
     begin = _GZIP_BEGIN
-    feed = _GZIP_FEED
+
+    def __init__(self, feed: int = _GZIP_FEED) -> None:
+        self.feed = feed
 
     def decoder(self) -> _UnitDecoder:
         return isal_zlib.decompressobj(_WINDOW)
@@ -150,16 +153,27 @@ class _ZstdFrames:
         )
 
 
+def gzip_pieces(stream: BinaryIO, start: int) -> Iterator[Piece]:
+    """Return the pieces of the gzip members of *stream* from byte *start* on, where one begins.
+
+    It takes a quarter of the memory of `unpacked`, since a crawl that resumes has other uses for it.
+    """
+    stream.seek(start)
+    return _Units(stream, b"", _Gzip(_SMALL_FEED), base=start).pieces()
+
+
 class _Units:
     """The units of a packed file, one after the other."""
 
-    def __init__(self, stream: BinaryIO, begin: bytes, packing: _Gzip | _ZstdFrames) -> None:
+    def __init__(
+        self, stream: BinaryIO, begin: bytes, packing: _Gzip | _ZstdFrames, *, base: int = 0
+    ) -> None:
         self._stream = stream
         self._packing = packing
         self._buffer = begin
         self._view = memoryview(begin)
         self._at = 0
-        self._base = 0
+        self._base = base
         """Offset in the file of the buffer's first byte."""
 
     def pieces(self) -> Iterator[Piece]:

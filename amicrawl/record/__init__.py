@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from amicrawl.record.crawl_json import FILE_NAME, CrawlJson, known_files, read_crawl_json
     from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, expanded, number_in, warc_name
     from amicrawl.record.journal import CapturesJournal, journals, read_rows, row_in
-    from amicrawl.record.reader import Members, header_fields, rebuilt, request_before, stored
+    from amicrawl.record.read_back import rebuilt, request_before, stored
     from amicrawl.record.repair import Repaired, repair_locked
     from amicrawl.record.table import (
         CAPTURES,
@@ -73,7 +73,6 @@ else:
         CrawlJson="crawl_json",
         FILE_NAME="crawl_json",
         UploadManifest="uploaded",
-        Members="reader",
         NotAManifestError="uploaded",
         NotAsSealedError="upload",
         Record="warc",
@@ -96,7 +95,6 @@ else:
         expanded="files",
         field_lines="warc",
         gzip_member="warc",
-        header_fields="reader",
         Unkept="unkept",
         join_tables="table",
         joined_unkept="unkept",
@@ -109,14 +107,14 @@ else:
         read_crawl_json="crawl_json",
         read_manifest="uploaded",
         read_rows="journal",
-        rebuilt="reader",
+        rebuilt="read_back",
         repair_locked="repair",
         capture_batches="table",
-        request_before="reader",
+        request_before="read_back",
         row_in="journal",
         row_of="captures",
         small_object="bucket",
-        stored="reader",
+        stored="read_back",
         target_uri="warc",
         unix_ms="warc",
         validators_of="captures",
@@ -138,7 +136,6 @@ __all__ = [
     "ConflictError",
     "CrawlJson",
     "Disk",
-    "Members",
     "NotAManifestError",
     "NotAsSealedError",
     "OutputSink",
@@ -163,7 +160,6 @@ __all__ = [
     "expanded",
     "field_lines",
     "gzip_member",
-    "header_fields",
     "join_tables",
     "joined_unkept",
     "journals",

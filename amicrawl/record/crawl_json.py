@@ -34,7 +34,7 @@ from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError
 from amicrawl.jsontext import parsed
 from amicrawl.record.files import DEFAULT_PREFIX, SealedFile
-from amicrawl.record.reader import described_warc
+from amicrawl.record.read_back import described_warc
 from amicrawl.record.uploaded import is_plain, read_manifest
 from amicrawl.record.warc import warc_date
 

@@ -32,6 +32,7 @@ from amicrawl.disk import (
     rename_durably,
 )
 from amicrawl.errors import OutputError
+from amicrawl.reading import Members
 from amicrawl.record.captures import row_of
 from amicrawl.record.crawl_json import FILE_NAME, known_files, last_prefix
 from amicrawl.record.files import (
@@ -43,7 +44,7 @@ from amicrawl.record.files import (
     unsealed_prefix,
 )
 from amicrawl.record.journal import NAMES, journals, read_rows, remove_taken_in
-from amicrawl.record.reader import RECORD_TYPES, Members, rebuilt
+from amicrawl.record.read_back import RECORD_TYPES, rebuilt
 from amicrawl.record.warc import GZIP_WINDOW
 
 if TYPE_CHECKING:

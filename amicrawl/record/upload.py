@@ -27,7 +27,7 @@ from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 from amicrawl.record.bucket import BLOCK, small_object
 from amicrawl.record.crawl_json import FILE_NAME, listed_files
 from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, described
-from amicrawl.record.reader import described_warc
+from amicrawl.record.read_back import described_warc
 from amicrawl.record.uploaded import (
     MANIFEST_NAME,
     SIZE_LIMIT,

@@ -52,7 +52,6 @@ FED_IN_STEPS = {
     "reading/unpacking.py:_Units.pieces": Steps(("_ZSTD_FEED",), _ZSTD),
     "reading/unpacking.py:_Units._some": Steps(("_GZIP_FEED",), _DEFLATE),
     "reading/unpacking.py:_Units._begins_a_record": Steps(("_PROBE",), _ZSTD),
-    "record/reader.py:Inflation.__iter__": Steps(("_FEED",), _DEFLATE),
     "seed/source.py:_zstd_pieces": Steps(("_ZSTD_INPUT",), _ZSTD),
 }
 """Calls without a limit on their output, by module and function."""

@@ -27,7 +27,7 @@ from record.exchanges import (
 
 from amicrawl.capture import Truncation
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
-from amicrawl.record.reader import Members
+from amicrawl.reading import Members
 from amicrawl.record.repair import repair
 from amicrawl.seed import Seed
 

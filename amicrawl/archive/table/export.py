@@ -22,14 +22,13 @@ from isal import isal_zlib
 from amicrawl import __version__
 from amicrawl.disk import Disk, OutputFile, explained
 from amicrawl.errors import UsageError
+from amicrawl.reading import Members, warc_head
 from amicrawl.record import (
-    Members,
     Record,
     RecordIds,
     RecordType,
     field_lines,
     gzip_member,
-    header_fields,
     warc_date,
 )
 from amicrawl.record.warc import GZIP_WINDOW
@@ -220,10 +219,10 @@ def _unfit(name: str, start: bytes) -> str:
 def _compress(stream: IO[bytes], offset: int, file: OutputFile) -> str:
     stream.seek(offset)
     head, blank, _ = stream.read(_HEADER_LIMIT).partition(b"\r\n\r\n")
-    size = header_fields(head).get("content-length", "")
-    if not blank or not (size.isascii() and size.isdigit() and len(size) <= 18):
+    read = warc_head(head + blank)
+    if not blank or read is None or read.length < 0:
         return "no record begins there"
-    whole = len(head) + 4 + int(size)
+    whole = len(head) + 4 + read.length
     if stream.seek(0, os.SEEK_END) < offset + whole:
         return "the file ends inside the record"
     stream.seek(offset)

@@ -50,7 +50,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "a directory of a crawl": (
         *("cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
         *("record/crawl_json.py", "record/uploaded.py"),
-        *("record/journal.py", "record/reader.py", "record/repair.py", "jsontext.py"),
+        *("record/journal.py", "record/repair.py", "jsontext.py"),
     ),
     "bucket": ("fleet/spark/bucket_objects.py", "fleet/jobs/checkpoint.py"),
     "Redis": (
