@@ -37,7 +37,8 @@ def text_of(node: ast.expr) -> str | None:
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
-        return "".join(part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
+        parts = (part.value if isinstance(part, ast.Constant) else "X" for part in node.values)
+        return "".join(map(str, parts))
     return None
 
 

@@ -88,7 +88,7 @@ OUR_OWN = frozenset({
     *("fleet/spark/driver.py", "fleet/spark/leases.py", "fleet/spark/partition.py"),
     *("archive/index/merging/spark.py", "archive/spark.py", "archive/table/read_only_sql.py"),
     # Settings, and files of the package.
-    *("fleet/jobs/connection.py", "crawlfile/keys.py"),
+    *("config.py", "fleet/jobs/connection.py", "crawlfile/keys.py"),
     *("discovery/ignores.py", "archive/index/sidecar/soft404.py"),
     *("archive/report/document.py", "archive/table/named_queries.py"),
 })  # fmt: skip
