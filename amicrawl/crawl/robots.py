@@ -44,11 +44,11 @@ from amicrawl.crawl.middlewares import TAKES_TURN
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.requests import ticket_of
 from amicrawl.crawl.responses import NotYet, Stopped, exception_of
+from amicrawl.crawl.robots_file import FILE, JOURNAL, read_rows, rows_text
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Hop, extended
-from amicrawl.jsontext import parsed, parsed_file
 from amicrawl.politeness import (
     Access,
     RobotsCache,
@@ -65,7 +65,7 @@ from amicrawl.record import OF_SEED, Provenance
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from scrapy.crawler import Crawler
@@ -74,9 +74,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_FILE = "robots.json"
-_JOURNAL = "robots.jsonl"
-_LONGEST_NOTE = 16 << 20
 _LARGEST = 512 * 1024
 """Bytes of a robots.txt that are fetched: 500 KiB count (RFC 9309, section 2.5), more for chunks."""
 _MOST_NOTED = 500_000
@@ -193,10 +190,10 @@ class RobotsMiddleware:
     def _known(self) -> RobotsCache:
         if self._cache is None:
             self._cache = _read(frontier_directory(self._run.config), agent=self._agent)
-            if self._write(_FILE, _rows_text(self._cache, self._agent)):
+            if self._write(FILE, rows_text(self._agent, self._cache.to_rows())):
                 # What an earlier crawl that was killed had learnt is in the other file now.
                 with contextlib.suppress(OSError):
-                    self._path(_JOURNAL).unlink(missing_ok=True)
+                    self._path(JOURNAL).unlink(missing_ok=True)
         return self._cache
 
     def _wait(self, ticket: Ticket | None, *, until: float) -> Decision:
@@ -313,7 +310,7 @@ class RobotsMiddleware:
         """Write down at once what was learnt of *origin*: a kill must not have it asked again."""
         if self._journal is None:
             with contextlib.suppress(OSError):
-                self._journal = self._run.status_disk.create(self._path(_JOURNAL))
+                self._journal = self._run.status_disk.create(self._path(JOURNAL))
         row = row_of_verdict(origin, verdict)
         if self._journal is None or row is None:
             return
@@ -351,37 +348,15 @@ class RobotsMiddleware:
         """Keep what is known for the next crawl; what cannot be written is asked for again."""
         if self._journal is not None:
             os.close(self._journal)
-        if self._cache is not None and self._write(_FILE, _rows_text(self._cache, self._agent)):
+        if self._cache is not None and self._write(FILE, rows_text(self._agent, self._cache.to_rows())):
             with contextlib.suppress(OSError):
-                self._path(_JOURNAL).unlink(missing_ok=True)
-
-
-def _rows_text(cache: RobotsCache, agent: str) -> bytes:
-    known = {"agent": agent, "origins": list(cache.to_rows())}
-    return json.dumps(known, separators=(",", ":")).encode("ascii")
+                self._path(JOURNAL).unlink(missing_ok=True)
 
 
 def _read(directory: Path, *, agent: str) -> RobotsCache:
-    """Return what earlier crawls have kept in *directory*; nothing where that cannot be read.
-
-    What a killed one had learnt was learnt for the agent that the file beside it names.
-    """
-    try:
-        known = parsed_file(directory / _FILE, loads=json.loads)
-        rows, written_for = known["origins"], known["agent"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return RobotsCache()
-    if not isinstance(rows, list) or not isinstance(written_for, str):
-        return RobotsCache()
-    rows = [*rows, *_noted(directory / _JOURNAL)]
+    """Return what earlier crawls have kept in *directory*."""
+    written_for, rows = read_rows(directory)
     return RobotsCache.from_rows(rows, agent=agent, written_for=written_for, now=time.time())
-
-
-def _noted(path: Path) -> Iterator[object]:
-    """Yield the lines of a journal up to the one that a kill has cut short."""
-    with contextlib.suppress(OSError, ValueError), path.open("rb") as lines:
-        while line := lines.readline(_LONGEST_NOTE):
-            yield parsed(line, loads=json.loads)
 
 
 def _is_row(ticket: Ticket | None) -> bool:

@@ -98,10 +98,10 @@ def seeds_of(web: Web, directory: Path) -> Path:
     return write_lines(directory / "seeds.txt", urls)
 
 
-def site_line(web: Web, out: Path, *arguments: str) -> list[str]:
+def site_line(web: Web, out: Path, *arguments: str, **settings: str) -> list[str]:
     """Return the command of a site crawl over all hosts of *web*."""
     scope = {"AMICRAWL_INCLUDE": rf"^http://127\.0\.0\.\d+:{web.server.port}/p"}
-    return site_command(web.url(1, "p0"), out, arguments=arguments, settings=scope)
+    return site_command(web.url(1, "p0"), out, arguments=arguments, settings={**scope, **settings})
 
 
 def run(line: list[str]) -> subprocess.CompletedProcess[str]:
@@ -233,6 +233,33 @@ def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp
     assert done.returncode == ExitCode.DONE, done.stderr
     assert check_whole(out, runs=2).keys() >= web.pages()
     assert max(web.asked().values()) <= 2, "only what was in flight is asked for twice"
+
+
+@pytest.mark.parametrize(
+    ("first", "how", "then"),
+    [(1, signal.SIGKILL, 2), (3, signal.SIGTERM, 2)],
+)
+def test_robots_txt_is_asked_for_once_whatever_ends_a_crawl_and_by_how_many_it_is_resumed(
+    web: Web, tmp_path: Path, first: int, how: signal.Signals, then: int
+) -> None:
+    web.pause = 0.1
+    out, log = tmp_path / "out", tmp_path / "log"
+
+    def hosts(paths: str) -> list[int]:
+        asked = map(_host_and_path, web.server.requests)
+        return [host for host, path in asked if path.startswith(paths)]
+
+    crawl = begun(site_line(web, out, f"processes={first}", AMICRAWL_ROBOTS="obey"), log)
+    # All hosts have sent a page then: no robots.txt is in flight.
+    wait_until(lambda: len(set(hosts("/p"))) == HOSTS)
+    children = children_of(crawl.pid)
+    crawl.send_signal(how)
+    crawl.wait(60)
+    wait_until(lambda: not any(map(is_alive, children)))
+    assert len(web.asked()) < len(web.pages())
+    done = run(site_line(web, out, f"processes={then}", AMICRAWL_ROBOTS="obey"))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert sorted(hosts("/robots.txt")) == list(range(1, HOSTS + 1))
 
 
 def test_one_process_crawls_where_several_were_killed_before_they_had_a_plan(

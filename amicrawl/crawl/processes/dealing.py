@@ -14,6 +14,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,8 @@ import orjson
 from amicrawl.capture import Failure
 from amicrawl.crawl.partition.outbox import FILE_NAME as OUTBOX
 from amicrawl.crawl.processes.specification import FOLDER, PLAN
+from amicrawl.crawl.robots_file import FILE as ROBOTS
+from amicrawl.crawl.robots_file import joined_text
 from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
@@ -45,8 +48,8 @@ if TYPE_CHECKING:
     from amicrawl.frontier.format.partition import Partition
 
 _FRONTIER = "frontier"
-_BESIDE = ("robots.json", "policy.json")
-"""Files of the frontier's directory that every child gets."""
+_POLICY = "policy.json"
+"""A file of the frontier's directory that every child gets."""
 _BEFORE = "captures-before.parquet"
 """The rows of earlier crawls, while those of the children are being joined to them."""
 
@@ -213,16 +216,15 @@ class Dealing:
 
     def _copy_beside(self, sources: Sequence[Path], target: Path) -> None:
         """Join the files beside the frontiers in *sources*, by name, and put them into *target*."""
-        for name in _BESIDE:
-            joined: dict[str, Any] = {}
-            for source in sources:
-                try:
-                    joined |= orjson.loads((source / name).read_bytes())
-                except (OSError, ValueError):
-                    # It is asked for again: the crawl that it is copied for does so as well.
-                    continue
-            if joined:
-                self._put(target / name, joined)
+        robots, policy = joined_text(sources), dict[str, Any]()
+        if robots is not None:
+            replace_file(target / ROBOTS, robots, disk=self._disk)
+        for source in sources:
+            # One that cannot be read is made anew by the crawl that it is copied for.
+            with suppress(OSError, ValueError):
+                policy |= orjson.loads((source / _POLICY).read_bytes())
+        if policy:
+            self._put(target / _POLICY, policy)
 
     def _write(self, plan: DealingPlan) -> DealingPlan:
         said = {"processes": plan.processes, "prefix": plan.prefix, "stage": plan.stage}
