@@ -17,6 +17,7 @@ at.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -121,6 +122,8 @@ def reconcile(
         asked_again=asked_again,
     )
     look.at(rows_from(directory, known), total=total - known)
+    if following is not None:
+        look.follow_revisits(following)
     lost = look.bring_back_lost(touched, lost_urls)
     if not reads:
         look.offer_targets(touched)
@@ -168,6 +171,8 @@ class Look:
         self._following = following
         self._reads = reads
         self._asked_again = asked_again
+        self._revisits: list[tuple[UrlKey, dict[str, Any]]] = []
+        """Captures that stand for an earlier one, and that the frontier did not know."""
 
     def at(self, batches: Iterable[Any], *, total: int) -> None:
         """Look at the rows of *batches*, *total* in all."""
@@ -221,10 +226,28 @@ class Look:
         """Offer what the page at *key* leads to, by its record, or have it fetched again without one."""
         number = self._partition.find(*key)
         assert number is not None
-        if row["status"] and not _offer_links(
+        if row["original_at"] and row["status"] not in REDIRECTS:
+            self._revisits.append((key, row))
+        elif row["status"] and not _offer_links(
             self._frontier, number, following, self._directory, row, ours=self._ours
         ):
             self._frontier.due_again(key, is_lost=True)
+
+    def follow_revisits(self, following: Following) -> None:
+        """Offer what pages lead to whose payload is that of an earlier capture, maybe of another URL.
+
+        Where that is not in the archive any more, they are fetched again.
+        """
+        places = _places(self._directory, {_original_of(row) for _, row in self._revisits})
+        for key, row in self._revisits:
+            number = self._partition.find(*key)
+            assert number is not None
+            place = places.get(_original_of(row))
+            if place is None or not _offer_links(
+                self._frontier, number, following, self._directory, row, ours=self._ours, place=place
+            ):
+                self._frontier.due_again(key, is_lost=True)
+        self._revisits.clear()
 
     def bring_back_lost(self, touched: Iterable[int], lost_urls: Iterable[str]) -> int:
         """Have every URL fetched again whose capture is not there; return how many.
@@ -295,16 +318,41 @@ def _offer_links(
     row: dict[str, Any],
     *,
     ours: Ours,
+    place: tuple[str, int] | None = None,
 ) -> bool:
-    """Offer what the page in the frontier's row *number* leads to; False where its record is missing."""
-    item = stored(directory, row["warc_file"], row["warc_offset"])
-    # The payload that a revisit refers to has a row of its own.
+    """Offer what the page in the frontier's row *number* leads to; False where its record is missing.
+
+    *place* is where the record of its payload lies, where that is not its own.
+    """
+    item = stored(directory, *(place or (row["warc_file"], row["warc_offset"])))
     if item is None or (item.is_revisit and row["status"] not in REDIRECTS):
         return False
     item.digest = row["digest"]
+    if place is not None:
+        # The links of a payload are relative to the URL that it was fetched by.
+        item.capture = dataclasses.replace(item.capture, url=row["url"])
     offer = offer_of(frontier.partition, frontier.partition.get(number), Revisits())
     following.hand_over(frontier, following.read_now(item, offer), ours=ours)
     return True
+
+
+def _original_of(row: dict[str, Any]) -> tuple[str, int]:
+    """Return the URL and the moment of the capture whose payload that of *row*, a revisit, is."""
+    return row["original_url"] or row["url"], row["original_at"]
+
+
+def _places(directory: Path, wanted: set[tuple[str, int]]) -> dict[tuple[str, int], tuple[str, int]]:
+    """Return file and offset of the records of the captures *wanted*, as `_original_of` names them."""
+    found: dict[tuple[str, int], tuple[str, int]] = {}
+    columns = ("url", "fetched_at", "duration_ms", "original_at", "warc_file", "warc_offset")
+    for batch in rows_from(directory, 0, columns) if wanted else ():
+        for url, fetched, took, original, file, offset in zip(
+            *(batch[name].to_pylist() for name in columns), strict=True
+        ):
+            capture = url, fetched - (took or 0)
+            if capture in wanted and file and not original:
+                found[capture] = file, offset
+    return found
 
 
 def _outcome(row: dict[str, Any]) -> Outcome:

@@ -185,6 +185,6 @@ def test_explain_tells_what_the_rules_say_from_what_happened_and_when(tmp_path: 
         assert "not recorded" not in said
     denied = explained("explain", f"{web.url}/no", "--dir", str(out))
     assert "now: a link to it is kept out by robots" in denied
-    assert "not captured; robots.txt forbade it when its turn came; due 2" in denied
+    assert "not captured; robots.txt forbade it when its turn came; due from 2" in denied
     unknown = explained("explain", f"{web.url}/unknown", "--dir", str(out))
     assert "not fetched: no link to it was found" in unknown

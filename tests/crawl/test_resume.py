@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
+import threading
 import time
 from typing import TYPE_CHECKING
 
 import warm_processes
 from archive_reading import check_sealed, record, rows
-from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
+from loopback import (
+    PROJECT,
+    RawServer,
+    command,
+    crawl,
+    crawl_site,
+    environment,
+    page,
+    site_command,
+    write_lines,
+)
 
 from amicrawl.config import Identity
 from amicrawl.errors import ExitCode
@@ -97,6 +109,44 @@ def test_after_a_kill_only_what_was_in_flight_is_asked_for_twice(tmp_path: Path)
     assert asked <= 308
     for file in out.glob("*.warc.gz"):
         check_sealed(file)
+
+
+def test_a_revisit_that_the_frontier_did_not_know_is_not_fetched_again_and_its_links_are(
+    tmp_path: Path,
+) -> None:
+    """Its payload is that of another page, and its links are relative to its own URL."""
+    out, events = tmp_path / "out", {"/y/": threading.Event(), "/y/sub": threading.Event()}
+
+    def answer(head: bytes) -> bytes:
+        path = head.split(b" ")[1].decode()
+        if path in events:
+            events[path].wait(60)
+        body = {"/": b'<a href="/x/">x</a> <a href="/y/">y</a>'}.get(path, b'<a href="sub">sub</a>')
+        return page(path.encode() if "sub" in path else body, "Content-Type: text/html")
+
+    with RawServer(answer) as server:
+
+        def wait_for(*paths: str) -> None:
+            while not {*paths} <= {head.split(b" ")[1].decode() for head in server.requests}:
+                time.sleep(0.02)
+
+        child = _start(site_command(server.url + "/", out))
+        wait_for("/x/sub", "/y/")
+        time.sleep(1.5)  # so long a change waits for the journal at most
+        shutil.copytree(out / "frontier", tmp_path / "before")
+        events["/y/"].set()
+        wait_for("/y/sub")
+        child.kill()
+        child.wait(30)
+        shutil.rmtree(out / "frontier")
+        shutil.copytree(tmp_path / "before", out / "frontier")
+        events["/y/sub"].set()
+        server.requests.clear()
+        done = crawl_site(server.url + "/", out)
+        assert done.returncode == ExitCode.DONE, done.stderr
+        asked = [head.split(b" ")[1] for head in server.requests]
+    assert asked == [b"/y/sub"]
+    assert next(row for row in rows(out) if row["url"].endswith("/y/"))["original_url"].endswith("/x/")
 
 
 def test_a_page_whose_record_is_lost_is_fetched_whole_and_stored_whole(tmp_path: Path) -> None:
