@@ -29,7 +29,7 @@ from amicrawl.fleet.jobs import logs, lookup, redis_values
 from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.fleet.jobs.lease import ident_of_unit
 from amicrawl.fleet.jobs.lease_time import HeldLease
-from amicrawl.fleet.jobs.live_settings import FlushReply
+from amicrawl.fleet.jobs.live_settings import FIELDS, FlushReply
 from amicrawl.fleet.jobs.logs import Inbox
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class CrawlLink(HeldLease):
             args=[
                 *(copy.unit, copy.token, int(self._ttl * 1000) if renew else 0, self._age, copy.epoch),
                 *(uuid.uuid4().hex, keys.updates, logs.MOST_ENTRIES, int(fed is not None)),
-                *(len(figures), len(facts), *pairs, *entries),
+                *(len(figures), len(facts), len(FIELDS), *FIELDS, *pairs, *entries),
             ],
         )
 

@@ -6,7 +6,8 @@
 -- ARGV  1 unit, 2 token, 3 lease in ms or 0 to renew nothing, 4 the age of the settings that the crawl
 --       has, or nothing to get all of them, 5 the epoch it knows or nothing, 6 an epoch to begin where there
 --       is none, 7 updates channel, 8 entries that the log keeps, 9 by how much the heartbeat grows,
---       10 how many figures, 11 how many facts; then name, value... of both, then the log entries
+--       10 how many figures, 11 how many facts, 12 how many fields of the record are settings; then the
+--       names of the latter, then name, value... of figures and facts, then the log entries
 -- Returns {what, regained, epoch, {age, abort_requested, failed, log_score}, faults, settings, ignores,
 --       desired}. what: OK; LOST (the claim is another's, or the job is over); GONE (Redis was emptied,
 --       or put back to what it was before the claim); ENDED (another program has removed the record);
@@ -68,8 +69,9 @@ if kind_of_record ~= 'hash' then
 end
 local sound = kind_of_record == 'hash'
 
-local at = 12
 local figure_count, fact_count = tonumber(ARGV[10]), tonumber(ARGV[11])
+local fields = {unpack(ARGV, 13, 12 + tonumber(ARGV[12]))}
+local at = 13 + #fields
 for _ = 1, figure_count do
   if sound then
     redis.call('HSET', record, ARGV[at], ARGV[at + 1])
@@ -117,10 +119,9 @@ if not sound or (known ~= '' and known == (state[1] == '' and '0' or state[1])) 
   return {'OK', regained, found, state, faults}
 end
 
-local settings = redis.call('HMGET', record, 'delay_min', 'delay_max', 'concurrency',
-  'suppress_ignore_reports', 'note')
-for number = 1, 5 do
-  settings[number] = string.sub(settings[number] or '', 1, number == 5 and LONGEST or SHOWN)
+local settings = redis.call('HMGET', record, unpack(fields))
+for number = 1, #fields do
+  settings[number] = string.sub(settings[number] or '', 1, LONGEST)
 end
 local patterns = false
 if kind(ignores) == 'none' then
