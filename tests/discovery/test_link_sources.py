@@ -6,7 +6,7 @@ from html import escape
 
 import pytest
 
-from amicrawl.discovery import Kind, extract
+from amicrawl.discovery import Kind, extract, markup
 from amicrawl.discovery.scripts import import_map, references
 
 HERE = "https://a.example/dir/page"
@@ -151,3 +151,8 @@ def test_documents_in_documents_are_read_so_deep_and_no_deeper() -> None:
         inner = f'<img src="/x.png"><iframe srcdoc="{escape(inner)}">'
     found = [link.url for link in extract(inner.encode(), url=HERE, content_type="text/html")]
     assert found == ["https://a.example/x.png"]
+
+
+def test_the_search_stops_at_each_element_that_has_references() -> None:
+    stopped_at = set(markup._NAMES.split(b"|"))
+    assert {*markup._ADDRESSES, *markup._SETS, *markup._SPECIAL, *markup._RAW} <= stopped_at
