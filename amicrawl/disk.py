@@ -271,17 +271,27 @@ def remove_durably(path: Path, *, disk: Disk) -> None:
         disk.sync_directory(path.parent)
 
 
+OUT_OF_MEMORY = (
+    "Give the process more memory, or have it need less (a lower AMICRAWL_INFLIGHT_MAX, or "
+    "AMICRAWL_SPOOL_ABOVE)"
+)
+"""What to do where no memory was left."""
+
+
+_REMEDIES = {
+    **dict.fromkeys(_FORBIDDEN, "Permit writing there"),
+    **dict.fromkeys(_TOO_MANY, "Permit more open files (ulimit -n 4096)"),
+    **dict.fromkeys(_OTHER_KIND, "Name another place"),
+    errno.EFBIG: "Permit larger files (ulimit -f unlimited), or lower AMICRAWL_WARC_SIZE",
+    errno.ENOMEM: OUT_OF_MEMORY,
+}
+
+
 def _remedy(error: OSError, path: Path) -> str:
     """Return what to do about *error*, which *path* met with, before the command is started again."""
-    if error.errno in _FORBIDDEN:
-        return "Permit writing there"
-    if error.errno in _TOO_MANY:
-        return "Permit more open files (ulimit -n 4096)"
-    if error.errno in _OTHER_KIND:
-        return "Name another place"
     if error.errno == errno.ENOENT:
         return f"Put {path.parent} back where it was"
-    return "Free disk space, or repair the disk"
+    return _REMEDIES.get(error.errno or 0, "Free disk space, or repair the disk")
 
 
 def keep_standard_streams() -> None:

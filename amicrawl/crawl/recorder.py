@@ -13,6 +13,7 @@ import threading
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
+from amicrawl.disk import OUT_OF_MEMORY
 from amicrawl.errors import AmicrawlError, OutputError
 
 if TYPE_CHECKING:
@@ -154,6 +155,11 @@ class Recorder:
             step()
         except AmicrawlError as error:
             self.fault = error
+        except MemoryError:
+            self.fault = OutputError(
+                f"No memory was left for a record. {OUT_OF_MEMORY}, then run the same command again: it "
+                "resumes."
+            )
         except OSError as error:
             self.fault = OutputError(f"Writing failed: {error}. Repair the disk and start again.")
         except Exception as error:  # noqa: BLE001  # a thread that dies in silence would hang the crawl

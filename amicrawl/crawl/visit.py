@@ -33,7 +33,8 @@ from amicrawl.crawl.decision import (
     outcome_of,
 )
 from amicrawl.crawl.links import provenance_of
-from amicrawl.errors import AmicrawlError
+from amicrawl.disk import OUT_OF_MEMORY
+from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.frontier import Outcome, Settled, judge
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused
@@ -143,6 +144,10 @@ class Visit:
                     decision = await self._fetch(ticket, self.request_of(dispatch))
             except AmicrawlError as fault:
                 self.fail(fault)
+                return OUTPUT_FAILED
+            except MemoryError:
+                # This says nothing of the URL, which is fetched by the next crawl.
+                self.fail(OutputError(f"No memory was left for a page. {OUT_OF_MEMORY}."))
                 return OUTPUT_FAILED
             except Exception as error:
                 logger.exception("A URL could not be visited: %s", ascii(dispatch.offer.seed.url))

@@ -154,6 +154,7 @@ def test_sealing_without_a_loop_that_turns_writes_what_was_queued() -> None:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
+        (MemoryError(), OutputError),
         (OutputError("ami-00000.warc.gz: disk full"), OutputError),
         (OSError(28, "No space left on device"), OutputError),
         (ValueError("a slip of ours"), AmicrawlError),

@@ -86,6 +86,7 @@ def test_a_disk_that_fills_up_stops_the_crawl_and_leaves_whole_files(tmp_path: P
         )
     assert done.returncode == ExitCode.OUTPUT, done.stderr
     assert "ami-0000" in one_line(done.stderr)
+    assert "ulimit -f" in done.stderr, "it is no lack of disk space"
     for path in (tmp_path / "out").glob("*.warc.gz"):
         check_sealed(path)
 
