@@ -16,6 +16,8 @@ def grow_old(out: Path, *, hours: int) -> None:
     partition = LivePartition(out / "frontier", disk=Disk(), hour=500_000, meta={})
     for number in range(len(partition.state.rows)):
         row = partition.get(number)
-        fields = {name: max(0, getattr(row, name) - hours) for name in ("first_seen", "last_crawled")}
+        # That of a row that was never captured says when it was settled.
+        names = ("first_seen", "last_crawled", "next_due")
+        fields = {name: max(0, getattr(row, name) - hours) for name in names}
         partition.put(number, row._replace(**fields))
     partition.close(500_000)
