@@ -266,6 +266,14 @@ def test_a_slow_server_above_the_rate_is_waited_for(fetch_from: Callable[..., Ca
     assert len(content(capture)) >= 12_000
 
 
+def test_a_server_that_closes_without_a_byte_is_a_failure_with_a_sentence(
+    fetch_from: Callable[..., Capture],
+) -> None:
+    capture = fetch_from(answer(b""))
+    assert (capture.status, capture.failure) == (0, Failure.EMPTY_RESPONSE)
+    assert capture.failure_detail == "The server closed the connection without an answer."
+
+
 def test_what_came_fast_before_does_not_excuse_a_server_that_drips_now(
     fetch_from: Callable[..., Capture],
 ) -> None:

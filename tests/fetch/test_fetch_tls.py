@@ -375,6 +375,25 @@ def test_a_session_is_resumed_and_what_its_handshake_showed_holds(
     assert len({capture.tls.certificate for capture in captures if capture.tls}) == 1
     assert captures[2].tls is not None
     assert captures[2].tls.certificate
+    assert len({(tls.version, tls.cipher, tls.verified) for each in captures if (tls := each.tls)}) == 1
+    assert captures[2].tls.version == f"tls/1.{2 if version is ssl.TLSVersion.TLSv1_2 else 3}"
+
+
+def test_http_1_1_is_the_protocol_that_is_offered(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    """A server that also speaks HTTP/2 must not choose it."""
+    chosen: list[str | None] = []
+
+    def serve(connection: socket.socket) -> None:
+        assert isinstance(connection, ssl.SSLSocket)
+        chosen.append(connection.selected_alpn_protocol())
+        always(OK + FIVE)(connection)
+
+    tls = context(authority)
+    tls.set_alpn_protocols(["h2", "http/1.1"])
+    fetch_from(secured(tls, serve)).body.close()
+    assert chosen == ["http/1.1"]
 
 
 def test_a_server_that_shakes_hands_again_before_it_answers_is_captured(
