@@ -277,6 +277,7 @@ def test_pipelines_are_listed_with_their_jobs_and_can_be_drained(
     assert (first["nickname"], first["disk_usage"], first["load"][0]) == ("nick", 91.5, 0.5)
     assert first["jobs"] == [{"ident": IDENT, "url": f"http://{IDENT}.example/"}]
     assert (first["is_stale"], second["is_stale"]) == (False, True)
+    until(lambda: asking.get("/status").json()["pipelines"] == 1)
     assert asking.get(f"/jobs/{IDENT}").json()["pipeline"] == "nick"
     drained = asking.post(f"/pipelines/{'a' * 32}/drain", {"on": True})
     conforms("/pipelines/{id}/drain", "post", drained)

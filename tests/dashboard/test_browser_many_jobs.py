@@ -142,7 +142,7 @@ def test_no_task_of_the_page_is_long_while_two_hundred_jobs_run(
     page.locator("#job-search").fill("")
     page.locator('[data-sort="fetched"]').click()
     telling.join()
-    page.locator("#jobs tr").first.get_by_text("5,011").wait_for()
+    page.locator("#jobs tr").first.get_by_text("4,011").wait_for()
     page.keyboard.press("Escape")
     page.keyboard.press("]")
     wait_for_range(page, "101–200 of 500 jobs")
@@ -165,3 +165,19 @@ def main_thread_tasks(trace: Any) -> list[int]:
         for event in events
         if "tdur" in event and (event["pid"], event["tid"]) in main and event["name"].endswith("RunTask")
     ]
+
+
+def test_on_a_phone_a_hundred_jobs_take_a_line_or_two_each_and_wait_in_the_order_of_their_queue(
+    browser: Browser, redis_server: RedisServer, store: JobStore, jobs: list[MadeUpJob]
+) -> None:
+    queue, last = store.keys.queue("pending"), jobs[-1].ident
+    store.client.lrem(queue, 0, last)
+    store.client.rpush(queue, last)
+    with serve_in_thread(redis_server.url) as dashboard, open_page(browser, width=390) as page:
+        visit(page, f"{dashboard.url}?state=queued")
+        wait_for_range(page, f"1–{ROWS} of {JOBS - RUNNING} chosen of {JOBS} jobs")
+        expect(page.locator("#jobs tr .name a").first).to_have_text(jobs[-1].url)
+        visit(page, dashboard.url)
+        wait_for_range(page, f"1–{ROWS} of {JOBS} jobs")
+        height: int = page.evaluate("document.querySelector('#jobs').scrollHeight")
+        assert height < 70 * ROWS

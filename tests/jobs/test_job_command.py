@@ -385,3 +385,26 @@ def test_how_far_the_end_of_a_job_is_can_be_seen_wherever_jobs_are_listed(
     assert json.loads(job("ls", "--json").out)["step"] == "uploading 3 of 7, 41 %"
     store.client.hset(IDENT, "finished_at", "2")
     assert "uploading" not in job("status", IDENT).out
+
+
+def test_the_list_can_be_narrowed_by_the_rules_of_the_dashboard(job: Command, store: JobStore) -> None:
+    key = "pipeline:" + "a" * 32
+    store.client.sadd("pipelines", key)
+    store.client.hset(key, mapping={"id": key, "nickname": "anna", "ts": "1"})
+    for name in ("one", "two", "three"):
+        job("submit", f"http://{name}.example/", "--note", f"note of {name}", "--by", "jo")
+    running = ident_of("http://two.example/")
+    store.client.lrem("pending", 0, running)
+    store.client.lpush("working", running)
+    store.client.hset(running, mapping={"started_at": "1", "pipeline_id": key})
+
+    def found(*options: str) -> list[str]:
+        return [json.loads(line)["url"] for line in job("ls", "--json", *options).out.splitlines()]
+
+    one, two, three = (f"http://{name}.example/" for name in ("one", "two", "three"))
+    assert found() == [two, one, three], "those that run, then in the order of the queue"
+    assert found("--state", "queued") == [one, three]
+    assert found("--search", "NOTE three") == [three]
+    assert found("--pipeline", "anna") == [two]
+    assert found("--pipeline", "pending") == [one, three]
+    assert found("--by", "nobody") == []

@@ -11,6 +11,7 @@ import typer
 
 from amicrawl.cli.options import AsJson, print_table
 from amicrawl.cli.redis_options import with_store
+from amicrawl.fleet.dashboard import JobChoice, past_view
 from amicrawl.fleet.jobs import (
     ENDED,
     RESPONSES,
@@ -22,6 +23,7 @@ from amicrawl.fleet.jobs import (
     logs,
     lookup,
     normalised,
+    pipelines,
     queues,
     redis_values,
     verbs,
@@ -29,6 +31,9 @@ from amicrawl.fleet.jobs import (
 from amicrawl.terminal import counted, harmless, human_size
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from amicrawl.fleet.dashboard import Job
     from amicrawl.fleet.jobs import JobRecord, JobStore
 
 
@@ -62,6 +67,14 @@ JobOrNone = Annotated[
     str | None, typer.Argument(metavar="JOB", help="An ident, or a URL; without one, totals.")
 ]
 Finished = Annotated[bool, typer.Option("--finished", help="Include the last thousand that have ended.")]
+Search = Annotated[
+    str, typer.Option(metavar="WORDS", help="Only jobs with all WORDS in URL, ident, note or submitter.")
+]
+OfState = Annotated[str, typer.Option("--state", help="Only jobs in this state: running, queued, ...")]
+OfSubmitter = Annotated[str, typer.Option("--by", metavar="NAME", help="Only jobs that NAME submitted.")]
+OfPipeline = Annotated[
+    str, typer.Option("--pipeline", metavar="NAME", help="Only jobs of this pipeline, or in this queue.")
+]
 Clear = Annotated[bool, typer.Option("--clear", help="Delete them.")]
 
 
@@ -93,12 +106,26 @@ def status(store: JobStore, job: JobOrNone = None, *, as_json: AsJson = False) -
 
 
 @with_store
-def ls(store: JobStore, *, finished: Finished = False, as_json: AsJson = False) -> None:
-    """List running and queued jobs.
+def ls(
+    store: JobStore,
+    *,
+    finished: Finished = False,
+    search: Search = "",
+    state: OfState = "",
+    by: OfSubmitter = "",
+    pipeline: OfPipeline = "",
+    as_json: AsJson = False,
+) -> None:
+    """List running and queued jobs, those that run first, then in the order of their queues.
 
-    Example: amicrawl job ls --finished
+    Example: amicrawl job ls --state running --search example.org
     """
     found = _listed(store, finished=finished)
+    if search or state or by or pipeline:
+        choice = JobChoice(search=search, state=state, by=by, pipeline=pipeline)
+        nicknames = {each.get("id", ""): each.get("nickname", "") for each in pipelines(store)}
+        queue_of = {entry.ident: entry.queue for entry in queues.waiting(store)}
+        found = [record for record in found if choice.takes(_seen(record, nicknames, queue_of))]
     if as_json:
         for record in found:
             typer.echo(json.dumps(facts_of(record)))
@@ -206,6 +233,12 @@ def _row(record: JobRecord) -> tuple[str, ...]:
         f"{record.in_queue:,}",
         harmless(record.url, limit=_URL_SHOWN),
     )
+
+
+def _seen(record: JobRecord, nicknames: Mapping[str, str], queue_of: Mapping[str, str]) -> Job:
+    """Return *record* as the dashboard has it, whose rules choose."""
+    job = past_view(record, pipeline=nicknames.get(record.pipeline_id, ""))
+    return {**job, "queue": queue_of.get(record.ident)}
 
 
 def _state(record: JobRecord) -> str:

@@ -5,20 +5,29 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from amicrawl.fleet.dashboard.job_choice import JobChoice
     from amicrawl.fleet.dashboard.serving import Settings, serve
+    from amicrawl.fleet.dashboard.shapes import Job
     from amicrawl.fleet.dashboard.users import Role, Users
+    from amicrawl.fleet.dashboard.views import past_view
 else:
     __getattr__ = lazy_exports(
         __name__,
+        Job="shapes",
+        JobChoice="job_choice",
         Role="users",
         Settings="serving",
         Users="users",
+        past_view="views",
         serve="serving",
     )
 
 __all__ = [
+    "Job",
+    "JobChoice",
     "Role",
     "Settings",
     "Users",
+    "past_view",
     "serve",
 ]

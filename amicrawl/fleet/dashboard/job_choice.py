@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 ROWS = 100
 """Jobs on a page."""
 _LONGEST = 200
+_LAST = 2**53
 
 
 def _since(job: Job) -> float:
@@ -24,7 +25,7 @@ def _since(job: Job) -> float:
 
 
 ORDERS: Mapping[str, Callable[[Job], Any]] = {
-    "state": lambda job: (job["state"] == "queued", _since(job)),
+    "state": lambda job: (job["state"] == "queued", job["place"] or _LAST, _since(job)),
     "url": lambda job: job["url"],
     "responses": lambda job: -sum(cast("Mapping[str, int]", job["responses"]).values()),
     "rate": lambda job: -(job["items_per_s"] or 0.0),
@@ -63,17 +64,18 @@ class JobChoice:
 
     def of_all(self, jobs: Sequence[Job]) -> list[Job]:
         """Return those of *jobs* that are chosen, in order; all pages."""
-        words = self.search.lower().split()
-        found = [job for job in jobs if self._has(job) and all(word in _text(job) for word in words)]
+        found = [job for job in jobs if self.takes(job)]
         found.sort(key=lambda job: job["ident"])
         found.sort(key=ORDERS[self.sort.removeprefix("-")], reverse=self.sort.startswith("-"))
         return found
 
-    def _has(self, job: Job) -> bool:
+    def takes(self, job: Job) -> bool:
+        """Tell whether *job* is one of them."""
         return (
             self.state in {"", job["state"]}
             and self.by in {"", job["started_by"]}
             and self.pipeline in {"", job["pipeline"] or job["queue"] or ""}
+            and all(word in _text(job) for word in self.search.lower().split())
         )
 
 

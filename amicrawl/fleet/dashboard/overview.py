@@ -91,6 +91,8 @@ class Overview:
         self._names_at = 0.0
         self._memory: int | None = None
         self._nicknames: dict[str, str] = {}
+        self._reporting = 0
+        """Pipelines that have reported of late."""
         self._queued_every = queued_every
         self._queued_at = float("-inf")
         self._rates: dict[str, Rates] = {}
@@ -131,6 +133,10 @@ class Overview:
             for ident, one in seen.items()
             if one.record.get("url")
         )
+        for idents in live.queues.values():
+            for place, ident in enumerate(idents, start=1):
+                if ident in jobs:
+                    jobs[ident]["place"] = place
         self._take(jobs)
         self.totals = self._totals(live, viewers)
 
@@ -152,6 +158,7 @@ class Overview:
         self._names = self._watch.names()
         self._memory = self._watch.memory()
         records = self._watch.pipelines(self._names.pipelines)
+        self._reporting = self._watch.reporting(records.values())
         self._nicknames = {key: plain(r.get("nickname", ""), limit=100) for key, r in records.items()}
 
     def _take(self, jobs: dict[str, Job]) -> None:
@@ -179,7 +186,7 @@ class Overview:
             "aborted": live.aborted,
             "failed": live.failed,
             "dead": live.dead,
-            "pipelines": len(self._nicknames),
+            "pipelines": self._reporting,
             "items_per_s": sum(job["items_per_s"] or 0.0 for job in jobs),
             "bytes_per_s": sum(job["bytes_per_s"] or 0.0 for job in jobs),
             "lines_per_s": sum(rates.lines() for rates in self._rates.values()),

@@ -88,12 +88,15 @@ class Job(TypedDict):
     finished_at: float | None
     updated_at: float | None
     queue: str | None
+    place: int | None
+    """Its place in its queue, 1 for the next; absent while that is not known."""
     pipeline_id: str
     pipeline: str
     attempt: int | None
     resumed: Literal["resumed", "restarted"] | None
     bytes: int
     downloaded: int
+    """Requests that have ended, with a response or without one; what a rule kept out is none."""
     queued: int
     todo: int
     errors: int

@@ -75,6 +75,11 @@ class Figures:
         if is_broken or status >= 500:
             self.error_count += rows
 
+    @property
+    def requested(self) -> int:
+        """Requests that have ended, with a response or without one."""
+        return self.r1xx + self.r2xx + self.r3xx + self.r4xx + self.r5xx + self.runk
+
     def plus(self, other: Figures) -> Figures:
         """Return the sums over both."""
         names = [each.name for each in fields(self)]

@@ -17,7 +17,7 @@ import redis
 from amicrawl.fleet.jobs import lookup, redis_values
 from amicrawl.fleet.jobs.ident import is_ident
 from amicrawl.fleet.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
-from amicrawl.fleet.jobs.pipeline_record import MOST_PIPELINES
+from amicrawl.fleet.jobs.pipeline_record import MOST_PIPELINES, is_silent, redis_now
 from amicrawl.fleet.jobs.record import STORED
 
 if TYPE_CHECKING:
@@ -154,6 +154,11 @@ class Watch:
         with self._store.answering():
             records = redis_values.hashes_at(self._store, pipeline_keys)
         return {key: record for key, record in zip(pipeline_keys, records, strict=True) if record}
+
+    def reporting(self, records: Iterable[Mapping[str, str]]) -> int:
+        """Return how many of the *records* of pipelines have been written of late."""
+        now = redis_now(self._store)
+        return sum(not is_silent(record, now) for record in records)
 
     def live(self, queues: Iterable[str]) -> Live:
         """Return which jobs run, and which wait in *queues*."""

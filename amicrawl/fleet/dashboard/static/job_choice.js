@@ -7,7 +7,7 @@ const sum = (responses) => Object.values(responses).reduce((all, count) => all +
 const by = (value) => (one, other) => compare(value(one), value(other));
 
 const ORDERS = {
-  state: (one, other) => compare(one.state === "queued", other.state === "queued") || compare(since(one), since(other)),
+  state: (one, other) => compare(one.state === "queued", other.state === "queued") || compare(one.place ?? Infinity, other.place ?? Infinity) || compare(since(one), since(other)),
   url: by((job) => job.url),
   responses: by((job) => -sum(job.responses)),
   rate: by((job) => -(job.items_per_s ?? 0)),

@@ -213,7 +213,7 @@ class JobFacts:
     def _point(self, figures: Figures) -> dict[str, Any]:
         return {
             "ts": round(self._wall(), 1),
-            "downloaded": figures.items_downloaded,
+            "downloaded": figures.requested,
             "bytes": figures.bytes_downloaded,
             "errors": figures.error_count,
             "todo": self._run.waiting,
