@@ -103,6 +103,13 @@ def test_our_commands_have_the_options_that_the_pods_give_them() -> None:
     assert seen > 8
 
 
+def test_the_image_has_the_extras_that_the_commands_of_the_pods_need() -> None:
+    lines = [" ".join([*c.get("command", []), *c.get("args", [])]) for _, c in containers()]
+    recipe = (PROJECT / "examples" / "container" / "Containerfile").read_text()
+    assert any(re.search(r"\bdashboard\b", line) for line in lines)
+    assert "--extra dashboard" in recipe
+
+
 @pytest.mark.parametrize("name", ["pipeline", "share-worker"])
 def test_a_pod_that_crawls_has_more_time_to_drain_than_a_crawl_takes(name: str) -> None:
     (pods,) = [

@@ -81,7 +81,7 @@ def test_cleaning_leaves_what_was_archived() -> None:
     assert "ami-out" not in steps
 
 
-def test_integration_runs_the_tests_and_tries_the_wheel() -> None:
+def test_integration_runs_the_tests_and_tries_the_wheel_and_the_recipes() -> None:
     lines = (PROJECT / ".ci" / "run").read_text().splitlines()
     commands = [line for line in lines if line and not line.startswith(("#", "set ", "cd "))]
     assert commands == [
@@ -89,6 +89,7 @@ def test_integration_runs_the_tests_and_tries_the_wheel() -> None:
         "make test-scrapy </dev/null",
         "make test-spark </dev/null",
         ".ci/wheel-check </dev/null",
+        ".venv/bin/python .ci/recipe_check.py </dev/null",
     ]
 
 
