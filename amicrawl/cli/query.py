@@ -16,7 +16,7 @@ from amicrawl.archive.table import (
     export_records,
     named_query,
 )
-from amicrawl.archive.table.named_queries import named_queries
+from amicrawl.archive.table.named_queries import GROUPS, named_queries
 from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.options import AsJson, check_installed, grouped, json_text, pairs
 from amicrawl.cli.query_output import FORMATS, write_answer
@@ -186,15 +186,18 @@ def _list(path: Path | None, *, as_json: bool) -> None:
     if path is not None:
         with _opened(path) as table:
             known = [each for each in known if table.fits(each)]
-    for each in known:
-        if as_json:
-            parameters = {one.name: one.default for one in each.parameters}
-            facts = {"name": each.name, "query": each.sentence, "parameters": parameters}
-            typer.echo(json_text(facts))
-            continue
-        typer.echo(each.name)
-        for line in _facts(each):
-            typer.echo(f"    {line}")
+    for group, heading in GROUPS.items():
+        of_group = [each for each in known if each.group == group]
+        if of_group and not as_json:
+            typer.echo(f"\n{heading}\n")
+        for each in of_group:
+            typer.echo(_facts_as_json(each) if as_json else "\n    ".join([each.name, *_facts(each)]))
+
+
+def _facts_as_json(each: NamedQuery) -> str:
+    parameters = {one.name: one.default for one in each.parameters}
+    facts = {"name": each.name, "group": each.group, "query": each.sentence, "parameters": parameters}
+    return json_text(facts)
 
 
 def _facts(each: NamedQuery) -> Sequence[str]:

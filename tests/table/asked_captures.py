@@ -145,6 +145,11 @@ def write_captures(path: Path, *, twice: bool = False) -> Path:
                 "duration_ms": duration,
             }
         )
+    return write_rows(rows, path)
+
+
+def write_rows(rows: list[dict[str, Any]], path: Path) -> Path:
+    """Write *rows*, with empty values for the columns that they lack, to the file *path*; return it."""
     empty = {field.name: _empty(field) for field in CAPTURES}
     table = pa.Table.from_pylist([{**empty, **row} for row in rows], schema=CAPTURES)
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -214,7 +214,9 @@ def test_what_the_page_on_questions_shows_runs_as_it_stands_there(tmp_path: Path
     write_partitions(tmp_path / "table")
     write_captures(tmp_path / "ami-out" / "captures.parquet")
     (block,) = re.findall(r"```sh\n(.*?)```", page, re.DOTALL)
-    (code,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (code,) = (
+        each for each in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "QueryTable" in each
+    )
     with contextlib.chdir(tmp_path):
         for line in block.splitlines():
             words = shlex.split(line, comments=True)

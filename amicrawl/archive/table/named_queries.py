@@ -5,6 +5,7 @@ A file is named by what it asks. It opens with what it returns, in plain words, 
     -- Which domains of one top-level domain have many pages?
     -- (more words, if any)
     --
+    -- group: published                     one of GROUPS
     -- columns: crawl, subset, url_host_tld, url_host_registered_domain
     -- optional: fetch_redirect              what may be missing in a table, and is empty then
     -- parameter tld (text) = gov: the top-level domain
@@ -45,8 +46,18 @@ CAPTURES = "captures"
 RANKING = "ranking"
 """The relation (rank, site) that some queries join with; the kind of parameter that fills it."""
 
+GROUPS = {
+    "published": "As Common Crawl publishes them",
+    "collection": "More about a collection",
+    "crawl": "A crawl: fetches, hosts, failures",
+    "ways": "How a crawl found its URLs",
+    "pages": "What pages need and request",
+    "crawls": "Two crawls: new, gone, changed, moved",
+}
+"""The groups that queries are listed in, in order, with their headings."""
+
 _MACROS = "macros.sql"
-_HEADER = re.compile(r"-- (columns|optional|parameter|dialect): ?(.*)|-- (parameter) (.*)")
+_HEADER = re.compile(r"-- (group|columns|optional|parameter|dialect): ?(.*)|-- (parameter) (.*)")
 _PARAMETER = re.compile(r"(\w+) \(([^)]+)\) = (.*?): (.+)")
 _PLACE = re.compile(r"\$(\w+)")
 _WHOLE = re.compile(r"[0-9]{1,18}")
@@ -96,6 +107,8 @@ class NamedQuery:
     sentence: str
     """What it returns, in plain words."""
     notes: str
+    group: str
+    """The group that it is listed in, a key of GROUPS."""
     columns: tuple[str, ...]
     """Columns that the table must have."""
     optional: tuple[str, ...]
@@ -176,7 +189,8 @@ def parse_query(name: str, text: str) -> NamedQuery:
     """Read a query's file; ValueError where its header is not as described above."""
     head, _, statement = text.partition("\n\n")
     words: list[str] = []
-    listed: dict[str, list[str]] = {"columns": [], "optional": [], "parameter": [], "dialect": []}
+    kinds = ("group", "columns", "optional", "parameter", "dialect")
+    listed: dict[str, list[str]] = {kind: [] for kind in kinds}
     for line in head.splitlines():
         match = _HEADER.fullmatch(line)
         if match:
@@ -191,10 +205,14 @@ def parse_query(name: str, text: str) -> NamedQuery:
         parameters.append(Parameter(*match.groups()))
     if not words or not listed["columns"] or not statement.strip():
         raise ValueError(f"{name}: a query, its columns and a statement are needed")
+    group = " ".join(listed["group"])
+    if group not in GROUPS:
+        raise ValueError(f"{name}: the group is one of {', '.join(GROUPS)}, not {group!r}")
     return NamedQuery(
         name=name,
         sentence=words[0],
         notes=" ".join(words[1:]),
+        group=group,
         columns=_names(listed["columns"]),
         optional=_names(listed["optional"]),
         parameters=tuple(parameters),

@@ -2,6 +2,7 @@
 -- Lengths are those of the compressed records. With the reasons of truncation and the 25 most
 -- frequent suffixes of URLs.
 --
+-- group: published
 -- columns: crawl, subset, content_mime_detected, warc_record_length, url_path
 -- optional: content_truncated
 -- parameter crawl (text) = : only this crawl; empty for all

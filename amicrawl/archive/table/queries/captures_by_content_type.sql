@@ -1,6 +1,7 @@
 -- How much came of each content type?
 -- Parameters such as charset are cut off.
 --
+-- group: crawl
 -- columns: content_type, body_length, error
 -- dialect: ours
 

@@ -1,5 +1,6 @@
 -- What did the seed list say of the URLs, under one name?
 --
+-- group: crawl
 -- columns: status, meta_json
 -- parameter name (text) = source: the name of the field
 -- dialect: ours

@@ -1,6 +1,7 @@
 -- How did the crawl go, minute by minute?
 -- UTC.
 --
+-- group: crawl
 -- columns: fetched_at, body_length, error
 -- dialect: ours
 

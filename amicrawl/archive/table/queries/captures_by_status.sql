@@ -1,6 +1,7 @@
 -- How many fetches ended with each status?
 -- 0 stands for a fetch that failed before a response.
 --
+-- group: crawl
 -- columns: status
 -- dialect: ours
 

@@ -1,5 +1,6 @@
 -- Which hosts contributed the most bytes?
 --
+-- group: crawl
 -- columns: host, body_length, error
 -- parameter limit (whole) = 25: most rows
 -- dialect: ours

@@ -1,6 +1,7 @@
 -- How many fetches does the index hold?
 -- One row stands for one fetch; of several runs, the indexes add up.
 --
+-- group: crawl
 -- columns: error, unchanged, body_length
 -- dialect: ours
 

@@ -1,5 +1,6 @@
 -- Which bodies came from more than one URL?
 --
+-- group: crawl
 -- columns: url, digest, body_length, error
 -- parameter limit (whole) = 1000: most rows
 -- dialect: ours

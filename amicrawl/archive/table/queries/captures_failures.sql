@@ -1,6 +1,7 @@
 -- What failed, and why?
 -- What has been captured since is left out.
 --
+-- group: crawl
 -- columns: url, error, fetched_at
 -- dialect: ours
 

@@ -1,6 +1,7 @@
 -- How often was each reason of failure given?
 -- The reason is the text before the first colon.
 --
+-- group: crawl
 -- columns: host, error
 -- dialect: ours
 

@@ -1,6 +1,7 @@
 -- What was first found on one page?
 -- Each URL once, with its newest fetch. The URL of the page stands as in the column url.
 --
+-- group: ways
 -- columns: url, via, link, hops, status, error, fetched_at
 -- parameter url (text) = http://example.com/: the page
 -- parameter limit (whole) = 1000: most rows

@@ -1,5 +1,6 @@
 -- What did the seed list say of each URL, under one name?
 --
+-- group: crawl
 -- columns: url, meta_json
 -- parameter name (text) = source: the name of the field
 -- dialect: ours

@@ -1,5 +1,6 @@
 -- Where are the records of one host?
 --
+-- group: crawl
 -- columns: url, host, status, fetched_at, warc_file, warc_offset, warc_length
 -- parameter host (text) = example.com: the host, lower case
 -- parameter limit (whole) = 1000: most rows

@@ -1,6 +1,7 @@
 -- Which seeds need another attempt?
 -- Those whose newest fetch failed, or was answered with 429 or 5xx.
 --
+-- group: crawl
 -- columns: url, error, status, meta_json, fetched_at
 -- dialect: ours
 

@@ -1,6 +1,7 @@
 -- Which hosts took longest to answer?
 -- Only indexes of amicrawl know how long a fetch took.
 --
+-- group: crawl
 -- columns: host, duration_ms, error
 -- parameter limit (whole) = 25: most rows
 -- dialect: ours

@@ -1,6 +1,7 @@
 -- Which hosts had not changed since the crawl before?
 -- Of each URL the newest fetch counts, so that the crawls before are not in it. UTC.
 --
+-- group: crawls
 -- columns: url, host, unchanged, error, fetched_at
 -- parameter since (time) = 1970-01-01: when the crawl began; what was not fetched since is left out
 -- dialect: ours
@@ -8,7 +9,7 @@
 WITH fetches AS (
   SELECT *, row_number() OVER (PARTITION BY url ORDER BY fetched_at DESC) AS newest
   FROM captures
-  WHERE make_timestamp(fetched_at * 1000) >= CAST($since AS TIMESTAMP)
+  WHERE timestamp_millis(fetched_at) >= CAST($since AS TIMESTAMP)
 )
 SELECT host,
        count(*) AS captures,

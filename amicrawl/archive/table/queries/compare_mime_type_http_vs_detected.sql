@@ -1,5 +1,6 @@
 -- Which media type did servers declare, and which was detected?
 --
+-- group: published
 -- columns: crawl, subset, content_mime_type, content_mime_detected
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

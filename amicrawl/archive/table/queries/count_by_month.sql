@@ -1,5 +1,6 @@
 -- How many captures does each month have?
 --
+-- group: collection
 -- columns: crawl, subset, fetch_time, warc_record_length
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = : only this subset (rows without one count as warc); empty for all

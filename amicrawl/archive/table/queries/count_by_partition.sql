@@ -1,5 +1,6 @@
 -- How many captures does each crawl and subset hold?
 --
+-- group: published
 -- columns: crawl, subset
 -- dialect: as in the original; answered from the footers alone
 

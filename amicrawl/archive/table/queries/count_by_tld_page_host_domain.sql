@@ -1,6 +1,7 @@
 -- How many pages, hosts and domains does each top-level domain have?
 -- Hosts that are addresses have no top-level domain; they make up the line without one.
 --
+-- group: published
 -- columns: crawl, subset, url_host_tld, url_host_name, url_host_registered_domain
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

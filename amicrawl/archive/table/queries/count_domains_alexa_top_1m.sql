@@ -1,6 +1,7 @@
 -- How many pages came from each site of a ranking?
 -- Made for the ranking of a million sites by Alexa; any list of rank,site does.
 --
+-- group: published
 -- columns: crawl, subset, url_host_registered_domain
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

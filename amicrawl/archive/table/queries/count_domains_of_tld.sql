@@ -1,5 +1,6 @@
 -- Which domains of one top-level domain have many pages?
 --
+-- group: published
 -- columns: crawl, subset, url_host_tld, url_host_registered_domain
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

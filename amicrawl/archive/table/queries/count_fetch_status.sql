@@ -2,6 +2,7 @@
 -- -1 stands for captures without one, revisits among them. Common Crawl keeps what did not succeed
 -- in the subset crawldiagnostics; EOT keeps everything in warc.
 --
+-- group: published
 -- columns: crawl, subset, fetch_status
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = : only this subset (rows without one count as warc); empty for all

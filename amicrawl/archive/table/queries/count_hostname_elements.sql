@@ -1,6 +1,7 @@
 -- Which words do the host names of a top-level domain consist of, and where do they stand?
 -- Positions count from the right: 1 is the top-level domain.
 --
+-- group: published
 -- columns: crawl, subset, url_host_tld, url_host_name
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

@@ -1,6 +1,7 @@
 -- Which hosts have internationalised names?
 -- In their ASCII form (xn--...), or, in old tables, in Unicode.
 --
+-- group: published
 -- columns: crawl, subset, url_host_name, url_host_registered_domain
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

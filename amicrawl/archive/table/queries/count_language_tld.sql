@@ -1,6 +1,7 @@
 -- How many pages of each language does each top-level domain have?
 -- Only pages with exactly one language count.
 --
+-- group: published
 -- columns: crawl, subset, content_languages, url_host_tld
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

@@ -1,6 +1,7 @@
 -- In which languages are the pages of one top-level domain?
 -- The first language of a page counts.
 --
+-- group: collection
 -- columns: crawl, subset, url_host_tld, content_languages
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

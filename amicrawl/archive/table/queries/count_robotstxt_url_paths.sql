@@ -2,6 +2,7 @@
 -- Redirects show as other paths than /robots.txt. In a table without that subset ask with subset=
 -- and get the captures of /robots.txt itself.
 --
+-- group: published
 -- columns: crawl, subset, url_path
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = robotstxt: only this subset (rows without one count as warc); empty for all

@@ -1,6 +1,7 @@
 -- Which words do the paths of URLs consist of?
 -- Empty words are left out, percent-encoding is removed where UTF-8 comes of it.
 --
+-- group: published
 -- columns: crawl, subset, url_path
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

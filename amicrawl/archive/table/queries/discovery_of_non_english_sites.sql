@@ -2,6 +2,7 @@
 -- The first language of a page counts; pages without a known one count apart. With the ten most
 -- frequent languages.
 --
+-- group: published
 -- columns: crawl, subset, url_host_registered_domain, url_host_name, content_languages
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

@@ -1,5 +1,6 @@
 -- Which payloads were captured many times?
 --
+-- group: collection
 -- columns: crawl, subset, url, url_surtkey, content_digest, warc_record_length
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = : only this subset (rows without one count as warc); empty for all

@@ -1,6 +1,7 @@
 -- Which home pages are in one of many rare languages?
 -- Only pages with exactly one language are found: the whole list of a page is compared.
 --
+-- group: published
 -- columns: crawl, subset, url, url_surtkey, fetch_time, url_path, url_query, content_languages
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

@@ -1,6 +1,7 @@
 -- Which domains keep translations under paths of two letters?
 -- As in /de/imprint or /x/en/y.html. A page under two codes counts once for each.
 --
+-- group: published
 -- columns: crawl, subset, url_host_registered_domain, url_path
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

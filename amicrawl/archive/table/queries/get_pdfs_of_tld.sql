@@ -1,6 +1,7 @@
 -- Where are all PDFs of one top-level domain?
 -- The detected type decides, and the declared one where none was detected.
 --
+-- group: collection
 -- columns: crawl, subset, url, url_surtkey, url_host_tld, fetch_time, fetch_status,
 -- columns: content_mime_type, content_mime_detected, warc_filename, warc_record_offset,
 -- columns: warc_record_length

@@ -1,5 +1,6 @@
 -- Where are the records of pages in one language?
 --
+-- group: published
 -- columns: crawl, subset, url, url_surtkey, fetch_time, content_languages, warc_filename,
 -- columns: warc_record_offset, warc_record_length
 -- parameter crawls (text) = : only these crawls, separated by commas; empty for all

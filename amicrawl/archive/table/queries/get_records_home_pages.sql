@@ -2,6 +2,7 @@
 -- The path is /, empty, /index.htm, /index.html or /index.php, without a query; the host is the
 -- site or www. before it. Sites without a home page are lines without a record.
 --
+-- group: published
 -- columns: crawl, subset, url, url_host_name, url_host_registered_domain, url_path, url_query,
 -- columns: fetch_time, warc_filename, warc_record_offset, warc_record_length
 -- optional: fetch_redirect

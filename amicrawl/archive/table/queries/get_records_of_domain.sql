@@ -1,5 +1,6 @@
 -- Where are the records of one domain?
 --
+-- group: published
 -- columns: crawl, subset, url, url_surtkey, fetch_time, url_host_registered_domain,
 -- columns: warc_filename, warc_record_offset, warc_record_length
 -- parameter crawl (text) = : only this crawl; empty for all

@@ -1,5 +1,6 @@
 -- Where are the records of one media type?
 --
+-- group: published
 -- columns: crawl, subset, url, url_surtkey, fetch_time, content_mime_type,
 -- columns: content_mime_detected, warc_filename, warc_record_offset, warc_record_length
 -- parameter crawl (text) = : only this crawl; empty for all

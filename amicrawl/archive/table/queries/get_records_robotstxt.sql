@@ -2,6 +2,7 @@
 -- In a table without the subset robotstxt ask with subset= and get those with the path
 -- /robots.txt.
 --
+-- group: published
 -- columns: crawl, subset, url, url_path, url_host_registered_domain, fetch_time, fetch_status,
 -- columns: content_mime_type, content_mime_detected, warc_filename, warc_record_offset,
 -- columns: warc_record_length

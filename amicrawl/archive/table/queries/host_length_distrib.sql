@@ -1,6 +1,7 @@
 -- How many pages and hosts have host names of how many labels?
 -- An IPv4 address counts as four labels, as in the original.
 --
+-- group: published
 -- columns: crawl, subset, url_host_name
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

@@ -1,5 +1,6 @@
 -- Which captures were declared as one media type and are another?
 --
+-- group: collection
 -- columns: crawl, subset, url, url_surtkey, fetch_time, content_mime_type,
 -- columns: content_mime_detected, warc_filename, warc_record_offset
 -- parameter crawl (text) = : only this crawl; empty for all

@@ -1,6 +1,7 @@
 -- Where do redirects lead?
 -- Only tables of Common Crawl's schema know.
 --
+-- group: collection
 -- columns: crawl, subset, url, url_surtkey, fetch_time, fetch_status, fetch_redirect
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = : only this subset (rows without one count as warc); empty for all

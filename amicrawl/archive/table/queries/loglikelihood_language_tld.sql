@@ -3,6 +3,7 @@
 -- dunning is the statistic proper, each term weighted by its count. Only pages with exactly one
 -- language count; the two last columns are conditional probabilities.
 --
+-- group: published
 -- columns: crawl, subset, content_languages, url_host_tld
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

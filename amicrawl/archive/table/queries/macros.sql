@@ -28,6 +28,7 @@ CREATE MACRO url_extract_query(url) AS nullif(regexp_extract(url, '^[^?#]*\?([^#
 
 -- Spark
 CREATE MACRO rlike(text, pattern) AS regexp_matches(text, pattern);
+CREATE MACRO timestamp_millis(milliseconds) AS make_timestamp(milliseconds * 1000);
 CREATE MACRO size(list) AS len(list);
 CREATE MACRO collect_list(value) AS list(value);
 CREATE MACRO collect_set(value) AS list_distinct(list(value));

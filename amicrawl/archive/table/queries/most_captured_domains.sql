@@ -1,5 +1,6 @@
 -- Which domains were captured most often?
 --
+-- group: collection
 -- columns: crawl, subset, url_host_registered_domain, url_surtkey, warc_record_length
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = : only this subset (rows without one count as warc); empty for all

@@ -2,6 +2,7 @@
 -- Of each requisite the newest fetch counts. What was not asked for (kept out by a pattern) has no row;
 -- crawl.json counts it under unkept. A requisite is listed with the page that it was first found on.
 --
+-- group: pages
 -- columns: url, via, link, status, error, fetched_at
 -- parameter limit (whole) = 1000: most rows
 -- dialect: ours
@@ -26,7 +27,7 @@ lacking AS (
     AND lacking.steps < 20
 ),
 nearest AS (
-  SELECT requisite, rule, arg_max(page_url, steps) AS page_url
+  SELECT requisite, rule, max_by(page_url, steps) AS page_url
   FROM lacking
   GROUP BY requisite, rule
 )

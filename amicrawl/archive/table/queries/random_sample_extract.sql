@@ -1,6 +1,7 @@
 -- Where are the records of a random sample of English pages?
 -- One in a million, to be cut out of the WARC files; drawn as in random_sample_urls.
 --
+-- group: published
 -- columns: crawl, subset, url, fetch_time, content_languages, warc_filename, warc_record_offset,
 -- columns: warc_record_length
 -- parameter crawl (text) = : only this crawl; empty for all

@@ -2,6 +2,7 @@
 -- Each capture is drawn or not by a digest of its place and the seed: the same table gives the
 -- same sample, however it is cut into files.
 --
+-- group: published
 -- columns: crawl, subset, url, fetch_time, warc_filename, warc_record_offset
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subsets (text) = warc,crawldiagnostics: only these subsets, separated by commas; empty for all

@@ -1,5 +1,6 @@
 -- Which domains are called almost like a word?
 --
+-- group: published
 -- columns: crawl, subset, url_host_tld, url_host_2nd_last_part, url_host_registered_domain,
 -- columns: url_host_name
 -- parameter crawl (text) = : only this crawl; empty for all

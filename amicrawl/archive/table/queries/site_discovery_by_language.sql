@@ -1,6 +1,7 @@
 -- Which hosts have a good share of pages in given languages?
 -- With the 20 most frequent combinations of languages of each host.
 --
+-- group: published
 -- columns: crawl, subset, url_host_registered_domain, url_host_name, content_languages
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = warc: only this subset (rows without one count as warc); empty for all

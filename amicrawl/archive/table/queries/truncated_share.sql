@@ -1,6 +1,7 @@
 -- What share of the captures was cut off, and why?
 -- The line without a reason is what is whole. Only tables of Common Crawl's schema know.
 --
+-- group: collection
 -- columns: crawl, subset, content_truncated
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = : only this subset (rows without one count as warc); empty for all

@@ -1,5 +1,6 @@
 -- How much does each segment hold?
 --
+-- group: collection
 -- columns: crawl, warc_segment, warc_filename, warc_record_length
 -- parameter crawl (text) = : only this crawl; empty for all
 -- dialect: ours
