@@ -6,7 +6,9 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
+import zipfile
 from pathlib import Path
 
 import psutil
@@ -64,6 +66,17 @@ def test_a_site_made_by_scripts_is_archived_to_the_byte(tmp_path: Path) -> None:
         _, block = record(tmp_path, found[path])
         request = f"GET {path} HTTP/1.1\r\n\r\n".encode()
         assert block == app(request)
+    package = tmp_path / "site.wacz"
+    warc_files = [str(path) for path in tmp_path.glob("*.warc.gz")]
+    packed = warm_processes.run(
+        [sys.executable, "-m", "amicrawl", "wacz", *warc_files, "-o", str(package)],
+        cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert packed.returncode == 0, packed.stderr
+    listed = zipfile.ZipFile(package).read("pages/pages.jsonl").splitlines()[1:]
+    pages = {each["url"].removeprefix(server.url): each for each in map(json.loads, listed)}
+    assert pages.keys() == {"/", "/a", "/b", "/c"}
+    assert (pages["/c"]["title"], pages["/c"]["text"]) == ("Made", "Page /c\n/")
     script, page = found["/app.js"], found["/c"]
     assert (script["page"], script["resource_type"]) == (f"{server.url}/", "script")
     assert (page["page"], page["resource_type"]) == (f"{server.url}/c", "document")

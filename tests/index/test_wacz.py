@@ -32,8 +32,10 @@ from amicrawl.archive.index.wacz.package import (
 from amicrawl.archive.index.wacz.pages import LONGEST_TITLE, pages_in_table, title_of
 from amicrawl.capture import Truncation
 from amicrawl.cli.wacz import wacz
+from amicrawl.config import Dedup
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
+from amicrawl.record import Resource
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -182,6 +184,35 @@ def test_pages_are_listed_with_date_and_title(package: Path) -> None:
     ]
     assert {page["ts"] for page in listed} == {"2026-01-01T12:00:00.123Z"}
     assert len({page["id"] for page in listed}) == 5
+
+
+def test_pages_of_a_browser_are_listed_with_what_a_reader_saw(tmp_path: Path) -> None:
+    """All of them have one document, which scripts fill: revisits, but for the first."""
+    directory = tmp_path / "crawl"
+    directory.mkdir()
+    archive = open_archive(directory, dedup=Dedup.CRAWL)
+    for name in ("a", "b"):
+        url = f"http://example.org/{name}"
+        page = item(capture(url, body=b"<title>Shell</title>"))
+        page.resources = [
+            Resource("urn:pageinfo:", "application/json", b"{}"),
+            Resource(
+                "urn:text:", "text/plain; charset=utf-8", f"Page {name}\n\nTëxt {name}\n\nx".encode()
+            ),
+            Resource("urn:screenshot:", "image/jpeg", b"picture"),
+        ]
+        archive.store([page])
+    archive.store([item(capture("http://example.org/plain", body=b"<title>Plain</title>"))])
+    archive.seal()
+    archive.close()
+    pack(sorted(directory.glob("*.warc.gz")), tmp_path / "a.wacz")
+    head, *listed = read_lines(tmp_path / "a.wacz", "pages/pages.jsonl")
+    assert head["hasText"]
+    assert [(page["title"], page.get("text"), page.get("screenshot")) for page in listed] == [
+        ("Page a", "Tëxt a\n\nx", "urn:screenshot:http://example.org/a"),
+        ("Page b", "Tëxt b\n\nx", "urn:screenshot:http://example.org/b"),
+        ("Plain", None, None),
+    ]
 
 
 def test_the_same_files_and_date_give_the_same_bytes(

@@ -134,6 +134,7 @@ def write_wacz(
             ordered = external_sort(lines, memory=_SORT_MEMORY, scratch=path.parent)
             index = _write_index(package, ordered, idx, packed)
             packed.entries += [index, _write_scratch(package, f"indexes/{_IDX}", idx)]
+            pages.finish()
             packed.entries.append(_write_scratch(package, "pages/pages.jsonl", listed))
         packed.pages = pages.count
         manifest_bytes = _datapackage(description, packed.entries, pages.main())

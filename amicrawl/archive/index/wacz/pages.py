@@ -2,14 +2,18 @@
 
 A page is a response with status 200 that holds HTML; of a crawl, one that its `captures.parquet` has
 uncut. A line of the list is JSON: `id`, the same for the same capture whenever the list is made; `url`;
-`ts`, when it was captured; `title`, where there is one.
+`ts`, when it was captured; `title`, where there is one. Of a page that a browser has shown there are
+further records before the response: its title and its `text` are those that a reader saw, and
+`screenshot` names the record of the picture.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+from collections import OrderedDict
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
@@ -24,11 +28,19 @@ if TYPE_CHECKING:
     from amicrawl.reading import Record
 
 
-HEAD = json.dumps({"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}).encode() + b"\n"
-"""First line of the list."""
+_HEAD = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
+_WITH_TEXT = json.dumps({**_HEAD, "hasText": True}).encode() + b"\n"
+HEAD = json.dumps(_HEAD).encode().ljust(len(_WITH_TEXT) - 1) + b"\n"
+"""First line of the list, as long as that of a list with texts, which takes its place."""
+TEXT, SCREENSHOT = "urn:text:", "urn:screenshot:"
+"""What the URLs of records made of a page begin with; that of the page follows."""
 LONGEST_TITLE = 1_000
 """Characters of a title; the rest is cut."""
 
+_LONGEST_TEXT = 1 << 20
+"""Bytes of a page's text; the rest is cut."""
+_MOST_WAITING = 64
+"""Pages whose further records were met, and not yet their response, which follows at once."""
 _LOOKED_AT = 512 * 1024
 """Bytes of a page in which a title is looked for."""
 _HTML = frozenset({"text/html", "application/xhtml+xml"})
@@ -43,11 +55,16 @@ class PageLine(NamedTuple):
     moment: str
     """When it was captured, by RFC 3339."""
     title: str
+    text: str = ""
+    """What a reader saw."""
+    screenshot: str = ""
+    """URL of the record that has a picture of it."""
 
-    def text(self) -> bytes:
+    def line(self) -> bytes:
         """Return its line, LF included."""
         name = hashlib.sha256(f"{self.moment} {self.url}".encode("utf-8", "replace")).hexdigest()[:20]
         fields = {"id": name, "url": self.url, "ts": self.moment, "title": self.title}
+        fields |= {"text": self.text, "screenshot": self.screenshot}
         return json.dumps({key: value for key, value in fields.items() if value}).encode() + b"\n"
 
 
@@ -97,17 +114,49 @@ class PageList:
         self._is_page = is_page
         self._main_page = main_page
         self._main: PageLine | None = None
+        self._made: OrderedDict[str, dict[str, str]] = OrderedDict()
+        """What further records say of pages, by the record ID of the response."""
+        self._has_text = False
         file.write(HEAD)
 
     def add(self, record: Record) -> None:
-        """List *record* where it is a page."""
-        page = page_line(record)
+        """List *record* where it is a page; note what it says where it is made of one."""
+        if record.type == "resource":
+            self._note(record)
+            return
+        made = self._made.pop(record.record_id, {})
+        # Pages that scripts make have one document in common, so that all but the first are revisits.
+        is_revisit = bool(made) and record.type == "revisit" and bool(_moment(record.date))
+        page = PageLine(record.uri, _moment(record.date), "") if is_revisit else page_line(record)
         if page is None or not self._is_page(record):
             return
+        page = page._replace(**made)
         self.count += 1
-        self._file.write(page.text())
+        self._has_text = self._has_text or bool(page.text)
+        self._file.write(page.line())
         if page.url == self._main_page and self._main is None:
             self._main = page
+
+    def _note(self, record: Record) -> None:
+        found: dict[str, str] = {}
+        if record.uri.startswith(TEXT):
+            written = record.content(_LONGEST_TEXT).decode("utf-8", "replace")
+            title, _, text = written.partition("\n\n")
+            found = {"title": title[:LONGEST_TITLE], "text": text}
+        elif record.uri.startswith(SCREENSHOT):
+            found = {"screenshot": record.uri}
+        response = record.fields.get("warc-concurrent-to", "")
+        if found and response:
+            self._made[response] = self._made.get(response, {}) | found
+            if len(self._made) > _MOST_WAITING:
+                self._made.popitem(last=False)
+
+    def finish(self) -> None:
+        """Have the first line say whether pages have texts; the file is at its end then."""
+        if self._has_text:
+            self._file.seek(0)
+            self._file.write(_WITH_TEXT)
+            self._file.seek(0, os.SEEK_END)
 
     def main(self) -> PageLine | None:
         """Return the main page; None where none is wanted, UsageError where it was not listed."""
