@@ -12,6 +12,7 @@ ROUNDS ?=
 PAGES ?=
 AMI ?=
 CASES ?=
+MOST ?=
 ROOM ?=
 SECONDS ?=
 # Three are right for two cores: more than a third of the time of the tests is waiting.
@@ -122,6 +123,15 @@ operators-day: environment-dev ## Run two pipelines through outages and kills, w
 .PHONY: job-campaign
 job-campaign: environment-dev ## Kill, signal, freeze and cut off machines at each step of a job, with bad buckets [RUNS=210 SEED=0 WORKERS=10]
 	out=$$(mktemp -d) && PYTHONPATH=tests:. $(BIN)/python -m jobs.campaign $(or $(RUNS),210) $(or $(SEED),0) $(or $(WORKERS),10) $$out && rm -r $$out
+
+.PHONY: test-recount
+test-recount: environment-dev ## Crawl manuals of Debian, and count all products again without our code [MOST=400 files of a package]
+	AMICRAWL_RECOUNT_CACHE=build/manuals AMICRAWL_RECOUNT_MOST=$(or $(MOST),400) \
+		$(BIN)/python -m pytest --timeout 0 tests/recount
+
+.PHONY: collection-demo
+collection-demo: environment-dev ## Build the demonstration collection of manuals in build/collection-demo [MOST=11500 files of a package]
+	PYTHONPATH=examples $(BIN)/python -m manuals.demo $(if $(MOST),--most $(MOST))
 
 .PHONY: mutants
 mutants: environment-dev ## Count the changes of code that no test notices [ROOM=politeness]

@@ -1,0 +1,1 @@
+"""Documentation packages of Debian as a site on this machine: the demonstration collection."""
