@@ -209,6 +209,17 @@ def test_a_crawl_killed_after_files_were_sealed(tmp_path: Path) -> None:
     assert table_urls(tmp_path) == urls_of(pages(31))
 
 
+def test_a_repair_killed_between_the_table_and_the_sealing_gives_no_row_twice(tmp_path: Path) -> None:
+    killed, done = leave(tmp_path / "killed", *pages(10)), tmp_path / "done"
+    shutil.copytree(killed, done)
+    mend(done)
+    shutil.copyfile(done / "captures.parquet", killed / "captures.parquet")
+    (killed / JOURNAL).unlink()
+    repaired = mend(killed)
+    assert (repaired.rows_kept, repaired.rows_rebuilt, len(repaired.sealed)) == (0, 0, 1)
+    assert table_urls(killed) == urls_of(pages(10))
+
+
 def rows_but(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in names} for row in rows]
 
