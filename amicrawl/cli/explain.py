@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from amicrawl.cli.options import AsOneObject, Depth, json_text
-from amicrawl.config import PREFIX, CrawlConfig, Robots
+from amicrawl.config import PREFIX, CrawlConfig, Rendering, Robots
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection, make_selection
 from amicrawl.errors import InputError, UsageError
@@ -110,7 +110,7 @@ def explain(
         typer.echo(json_text({**found, "decided_by": against, "happened": happened, "row": row}))
         return
     typer.echo(harmless(url))
-    for line in _lines(answers, _known(rules, row)):
+    for line in _lines(answers, [*_known(rules, row), *_rendered(rules, url)]):
         typer.echo(line)
     typer.echo(
         f"now: a link to it is kept out by {against}" if against else "now: a link to it is taken"
@@ -300,6 +300,31 @@ def _row(rules: Rules, url: str) -> dict[str, Any] | None:
             return None
         row = row_facts(source, match.row)
         return {**row, "way": way_to(source, row)}
+
+
+_WHY_RENDERED = {
+    Rendering.ALWAYS: "AMICRAWL_BROWSER is always",
+    Rendering.AUTO: "AMICRAWL_BROWSER is auto, and its scripts make nearly all text and links",
+}
+
+
+def _rendered(rules: Rules, url: str) -> Iterator[str]:
+    """Yield whether a browser opened *url*, and why, or which page requested it there."""
+    if rules.directory is None or rules.config.browser is Rendering.NEVER:
+        return
+    # Arrow is loaded for crawls with a browser only.
+    from amicrawl.api import open as open_archive  # noqa: PLC0415
+
+    captures = open_archive(rules.directory).by_url(url)
+    if not captures:
+        return
+    last = captures[-1]
+    if last.page == url:
+        yield f"opened in a browser: {_WHY_RENDERED[rules.config.browser]}"
+    elif last.page:
+        yield f"requested in a browser by {last.page} ({last.resource_type})"
+    else:
+        yield "not opened in a browser: it is no page of HTML, or has content without its scripts"
 
 
 def _known(rules: Rules, row: dict[str, Any] | None) -> Iterator[str]:

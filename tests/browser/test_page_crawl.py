@@ -16,6 +16,9 @@ import warm_processes
 from archive_reading import record, records, rows
 from browser.browsing_site import SETTINGS, answer, chunked, crawl_pages, needs_chromium, path_of
 from loopback import PROJECT, RawServer, environment, free_port, site_command
+from typer.testing import CliRunner
+
+from amicrawl.cli import app as app_of_commands
 
 pytestmark = needs_chromium
 
@@ -66,6 +69,12 @@ def test_a_site_made_by_scripts_is_archived_to_the_byte(tmp_path: Path) -> None:
         _, block = record(tmp_path, found[path])
         request = f"GET {path} HTTP/1.1\r\n\r\n".encode()
         assert block == app(request)
+    for url, said in (
+        ("/c", "opened in a browser: AMICRAWL_BROWSER is always"),
+        ("/app.js", f"requested in a browser by {server.url}/ (script)"),
+    ):
+        line = ["explain", server.url + url, "--dir", str(tmp_path)]
+        assert said in CliRunner().invoke(app_of_commands, line, catch_exceptions=False).output
     package = tmp_path / "site.wacz"
     warc_files = [str(path) for path in tmp_path.glob("*.warc.gz")]
     packed = warm_processes.run(
