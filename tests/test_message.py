@@ -231,3 +231,10 @@ def test_a_payload_is_the_body_without_its_transfer_coding() -> None:
     body = [b"5\r\nhel", b"lo\r\n0\r\n\r\n"]
     assert b"".join(payload_blocks([(b"Transfer-Encoding", b"chunked")], body)) == b"hello"
     assert list(payload_blocks([], body)) == body
+
+
+def test_chunks_of_a_few_bytes_are_not_kept_one_by_one() -> None:
+    chunk, count = b"2\r\nxy\r\n", 500_000
+    pieces = list(unchunk([chunk * count + b"0\r\n\r\n"]))
+    assert len(pieces) == 4, "one for each MiB: half a million objects take ten times what is in them"
+    assert b"".join(pieces) == b"xy" * count
