@@ -1,6 +1,8 @@
 """Fuzzes a reader of what strangers send: with atheris where it is installed, else with hypothesis.
 
-    python tests/fuzz/fuzz_readers.py http|chunks|warc|cdxj|redis|meguri|parquet|all [-max_total_time=60]
+    python tests/fuzz/fuzz_readers.py NAME|all [-max_total_time=60]
+
+NAME is one of those in `TARGETS`: http, parquet, captures, "capture summary", duckdb and so on.
 
 An input that breaks a promise is written to `tests/fuzz/corpus/NAME`, where the tests find it.
 """

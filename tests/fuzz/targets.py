@@ -5,6 +5,7 @@ Each has inputs to begin with; those that were once found to break something are
 
 from __future__ import annotations
 
+import gzip
 import io
 import tempfile
 from contextlib import suppress
@@ -12,9 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import brotli
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
+import zstandard
 from frontier.format.frontier_files import made_up
 from frontier.format.mutations import read_all, sound
 from fuzz.forked import forked
@@ -57,6 +60,8 @@ class Target(NamedTuple):
     run: Callable[[bytes], None]
     begins: Sequence[bytes]
     """Sound inputs, which changes are made to."""
+    in_child: bool = False
+    """Whether each case has a process of its own, and takes as much longer."""
 
 
 def http(octets: bytes) -> None:
@@ -176,31 +181,79 @@ _LINE = (
 )
 
 
-def parquet(octets: bytes) -> None:
-    """Read a table in a child: whatever its footer says, no other process ends with it."""
-    forked().run("parquet", octets)
+def in_child(name: str, *begins: bytes) -> Target:
+    """Return the target that has the reader *name* read in a child: no abort ends another process."""
+    return Target(lambda octets: forked().run(name, octets), begins, in_child=True)
 
 
-@cache
-def _tables() -> tuple[bytes, ...]:
-    """Return small tables: an index of a crawl, one with lists, one of two row groups."""
-    zero = {"string": "x", "bool": False}
-    row = {field.name: zero.get(str(field.type), 0) for field in CAPTURES}
-    tables = (
-        pa.Table.from_pylist([row] * 3, schema=CAPTURES),
-        pa.table({"url": ["http://a.example/"] * 4, "tags": [["a", "b"], [], None, ["c"]]}),
-        pa.table({"url": [f"http://a.example/{n}" for n in range(9)], "n": range(9)}),
-    )
-    written = []
-    for table in tables:
-        into = io.BytesIO()
-        pq.write_table(table, into, row_group_size=5, store_schema=False)
-        written.append(into.getvalue())
-    return tuple(written)
+def _table(table: pa.Table) -> bytes:
+    into = io.BytesIO()
+    pq.write_table(table, into, row_group_size=5, store_schema=False)
+    return into.getvalue()
+
+
+def _row(schema: pa.Schema) -> dict[str, object]:
+    known: dict[str, object] = {"string": "x", "bool": False}
+    said = {
+        "url": "http://a.example/", "url_surtkey": "example,a)/", "fetched_at": 1_767_225_600_000,
+        "status": 200, "warc_file": "a.warc.gz", "warc_length": 9,
+    }  # fmt: skip
+    return {field.name: said.get(field.name, known.get(str(field.type), 0)) for field in schema}
+
+
+_CAPTURES = _table(pa.Table.from_pylist([_row(CAPTURES)] * 3, schema=CAPTURES))
+_LISTED = _table(pa.table({"url": ["http://a.example/"] * 4, "tags": [["a", "b"], [], None, ["c"]]}))
+_GROUPED = _table(pa.table({"url": [f"http://a.example/{n}" for n in range(9)], "n": range(9)}))
+_INDEXED = _table(pa.Table.from_pylist([_row(EOT.in_files)] * 3, schema=EOT.in_files))
+_ROBOTS = (
+    b"User-agent: *\nDisallow: /a*$\nAllow: /a/b\nCrawl-delay: 2\nSitemap: http://a.example/s.xml\n"
+)
+_SITEMAP = (
+    b'<?xml version="1.0"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">'
+    b"<url><loc>http://a.example/</loc><lastmod>2026-01-01</lastmod></url></urlset>"
+)
+_ARC = (
+    b"filedesc://a.arc 0.0.0.0 20260101000000 text/plain 61\n1 0 x\n"
+    b"URL IP-address Archive-date Content-type Archive-length\n\n"
+    b"http://a.example/ 127.0.0.1 20260101000000 text/html 22\nHTTP/1.0 200 OK\r\n\r\nabc\n"
+)
+_CRAWL = (
+    b'public = false\n[seeds]\nurl = "http://a.example/"\n[scope]\ninclude = ["^http://a"]\n'
+    b"[politeness]\ndelay = 2\n[recrawl]\n'/news/*' = '1h'\n"
+)
+_PAGE = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<title>x</title><a href=/b>b</a>"
+_PACKED = gzip.compress(
+    b"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
+    b"WARC-Date: 2026-01-01T00:00:00Z\r\n"
+    b"WARC-Record-ID: <urn:uuid:00000000-0000-0000-0000-000000000001>\r\n"
+    b"Content-Type: application/http;msgtype=response\r\nContent-Length: %d\r\n\r\n%b\r\n\r\n"
+    % (len(_PAGE), _PAGE),
+    mtime=0,
+)
+_BROTLI = brotli.compress(b"x" * 100)
 
 
 TARGETS: dict[str, Target] = {
-    "parquet": Target(parquet, _tables()),
+    "parquet": in_child("parquet", _CAPTURES, _LISTED, _GROUPED),
+    "captures": in_child("captures", _CAPTURES),
+    "capture summary": in_child("capture summary", _CAPTURES),
+    "table": in_child("table", _INDEXED),
+    "duckdb": in_child("duckdb", _CAPTURES),
+    "seeds": in_child(
+        "seeds",
+        b"http://a.example/\nhttp://b.example/ x\n",
+        b'{"url":"http://a.example/","a":1}\n',
+        gzip.compress(b"http://a.example/\n", mtime=0),
+        zstandard.compress(b"http://a.example/\n"),
+        _LISTED,
+        _GROUPED,
+    ),
+    "sitemap": in_child("sitemap", _SITEMAP, gzip.compress(_SITEMAP, mtime=0)),
+    "robots": in_child("robots", _ROBOTS, _ROBOTS.replace(b"\n", b"\r")),
+    "crawl file": in_child("crawl file", _CRAWL),
+    "arc": in_child("arc", _ARC, gzip.compress(_ARC, mtime=0)),
+    "wacz": in_child("wacz", _PACKED, _PACKED * 2),
+    "reconstructed": in_child("reconstructed", _BROTLI, gzip.compress(b"x"), zstandard.compress(b"x")),
     "http": Target(
         http,
         (
