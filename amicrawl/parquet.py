@@ -109,6 +109,12 @@ class _Chunk:
         return total + int((summed[last + 1] - summed[:-1]).max())
 
 
+def is_text(kind: pa.DataType) -> bool:
+    """Return whether *kind* is that of strings, as they are or as codes into a dictionary."""
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+    return pa.types.is_string(kind) or pa.types.is_large_string(kind)
+
+
 class ParquetTable:
     """An opened Parquet file whose batches stay within bounds, whatever it says of itself."""
 
@@ -135,7 +141,8 @@ class ParquetTable:
                 "pre_buffer": False,
             }
             plain = pq.ParquetFile(file, **self._options)
-            coded = [name for name in dictionaries if name in plain.schema_arrow.names]
+            texts = {field.name for field in plain.schema_arrow if is_text(field.type)}
+            coded = [name for name in dictionaries if name in texts]
             self._table = self._kept.enter_context(
                 pq.ParquetFile(file, metadata=plain.metadata, read_dictionary=coded, **self._options)
             )

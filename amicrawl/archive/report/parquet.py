@@ -33,7 +33,7 @@ from amicrawl.archive.report.counts import Counts
 from amicrawl.archive.report.inputs import files_of, is_parquet
 from amicrawl.archive.report.rows import MOST_DIGITS
 from amicrawl.errors import DamagedFileError, InputError, UsageError
-from amicrawl.parquet import NotWholeError, ParquetTable
+from amicrawl.parquet import NotWholeError, ParquetTable, is_text
 from amicrawl.urls.surt import surt
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ _CAPTURES = (
     "warc_length",
     "truncated",
 )
+_TEXTS = frozenset({"url", "content_type", "digest", "truncated"})
 _PARTITION = re.compile(r"(?<![^/])(crawl|subset)=([^/]+)/")
 _DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The value, in the name of a directory, of what is missing."""
@@ -102,6 +103,7 @@ def table_lines(path: Path, on_read: Callable[[int], None]) -> Iterator[Lines]:
         if names >= CAPTURES_COLUMNS and TABLE_COLUMN not in names:
             read: Callable[[pa.RecordBatch, dict[str, str]], Lines] = _of_captures
             columns = [name for name in _CAPTURES if name in names]
+            _check_texts(path, table.schema)
         elif names.issuperset(_NEEDED):
             read = _of_table
             columns = [name for name in _TABLE if name in names]
@@ -119,6 +121,16 @@ def table_lines(path: Path, on_read: Callable[[int], None]) -> Iterator[Lines]:
                     yield read(rows, partitions)
         except (pa.ArrowException, OSError) as error:
             raise DamagedFileError(path, 0, f"rows that cannot be read ({error})") from error
+
+
+def _check_texts(path: Path, schema: pa.Schema) -> None:
+    """Raise InputError where a column of the capture index *path* that is read as strings is not."""
+    for field in schema:
+        if field.name in _TEXTS and not (is_text(field.type) or pa.types.is_null(field.type)):
+            raise InputError(
+                f"{path}: column {field.name} is {str(field.type)[:80]}, and must be string. "
+                "Give the captures.parquet that the crawl wrote."
+            )
 
 
 def partitions_of(path: Path) -> dict[str, str]:
