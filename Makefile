@@ -15,6 +15,7 @@ CASES ?=
 MOST ?=
 ROOM ?=
 SECONDS ?=
+SAMPLE ?=
 # Three are right for two cores: more than a third of the time of the tests is waiting.
 WORKERS ?= 3
 # A test that fails is run once more, and listed with its traceback (CONTRIBUTING.md, Tests).
@@ -134,8 +135,8 @@ collection-demo: environment-dev ## Build the demonstration collection of manual
 	PYTHONPATH=examples $(BIN)/python -m manuals.demo $(if $(MOST),--most $(MOST))
 
 .PHONY: mutants
-mutants: environment-dev ## Count the changes of code that no test notices [ROOM=politeness]
-	WORKERS=$(WORKERS) .ci/mutants $(or $(ROOM),politeness)
+mutants: environment-dev ## Count the changes of code that no test notices [ROOM=politeness] [SAMPLE='*3 *7']
+	WORKERS=$(WORKERS) SAMPLE='$(SAMPLE)' .ci/mutants $(or $(ROOM),politeness)
 
 .PHONY: fuzz
 # The tests of properties, too: `make test` tries the same examples of each every time.
