@@ -324,7 +324,7 @@ def _rendered(rules: Rules, url: str) -> Iterator[str]:
     elif last.page:
         yield f"requested in a browser by {last.page} ({last.resource_type})"
     else:
-        yield "not opened in a browser: it is no page of HTML, or has content without its scripts"
+        yield "not opened in a browser: it is not a page of HTML, or has content without its scripts"
 
 
 def _known(rules: Rules, row: dict[str, Any] | None) -> Iterator[str]:
