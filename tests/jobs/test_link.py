@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
+from faulty_store import Cable
 from job_crawling import store_of, submitted
 
 from amicrawl.clock import steady_clock
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.fleet.jobs import verbs
+from amicrawl.fleet.jobs.connection import connect
 from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.fleet.jobs.lease import Claims, Happened
 from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy, restore
@@ -287,6 +289,34 @@ def test_the_last_lines_arrive_before_the_link_ends(crawl: Crawl) -> None:
     assert crawl.client.zcard(log) == 4500
     assert "line 4499" in last[0]
     assert crawl.record()["r2xx"] == "9"
+
+
+def test_lines_that_have_not_arrived_are_kept_for_the_process_that_reports_the_end(
+    crawl: Crawl, redis_server: RedisServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept: list[JobCopy] = []
+
+    def keep(content: bytes) -> None:
+        kept.append(JobCopy(**{k: v for k, v in json.loads(content).items() if k != "format"}))
+
+    with Cable(int(redis_server.url.rsplit(":", 1)[1].split("/")[0])) as cable:
+        store = connect({"REDIS_URL": f"redis://127.0.0.1:{cable.port}/0"})
+        copy = fetched_copy(store, crawl.ident, token=crawl.link.copy.token)
+        cut = CrawlLink(store, copy, ttl=TTL, on_answer=lambda _: None, renewed=steady_clock())
+        cut.start()
+        cable.cut()
+        cut.inbox.tell("the end")
+        assert not cut.finish(Fed({"r2xx": 9}, {}), 1.0, keep=keep)
+        store.close()
+        cable.join()
+        cut._thread.join(60)
+    assert all("the end" in "".join(copy.unsent) and not copy.reported for copy in kept)
+    assert "failed" not in caplog.text, "that its caller has given up is no fault of the link"
+    kept.clear()
+    crawl.link.inbox.tell("the end")
+    assert crawl.link.finish(Fed({"r2xx": 9}, {}), 10, keep=keep)
+    assert [copy.reported for copy in kept] == [False, True]
+    assert kept[-1].unsent == []
 
 
 def test_oversized_values_are_not_taken_over(crawl: Crawl) -> None:

@@ -161,6 +161,9 @@ class CrawlLink(HeldLease):
                 elif self._news and self._failures == 0:
                     self._flush(renew=False)
         except Exception as error:  # a thread that dies in silence would let the lease lapse
+            if self._clock() >= self._give_up_at:
+                # The caller of `finish` has given up, and closed the connection.
+                return
             logger.exception("The link to Redis failed")
             self.lost = f"the link to Redis failed: {error!r}"
             self._on_answer(FlushReply("LOST"))
