@@ -180,4 +180,4 @@ def test_on_a_phone_a_hundred_jobs_take_a_line_or_two_each_and_wait_in_the_order
         visit(page, dashboard.url)
         wait_for_range(page, f"1–{ROWS} of {JOBS} jobs")
         height: int = page.evaluate("document.querySelector('#jobs').scrollHeight")
-        assert height < 70 * ROWS
+        assert height < 60 * ROWS
