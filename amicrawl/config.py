@@ -166,6 +166,11 @@ Span = Annotated[str, Field(pattern=r"^[0-9]{1,6}[mhdw]$")]
 Ages = Annotated[dict[str, Span], BeforeValidator(_ages)]
 
 
+OF_PROGRAMS = frozenset(f"{PREFIX}BROWSER_{name}" for name in ("PATH", "BEHAVIOURS", "SANDBOX"))
+"""Settings that name a program or a script to be run, or say how it is confined: they are for the
+operator of a machine to set, and taken from no database."""
+
+
 def is_depth(text: str) -> bool:
     """Return whether *text* is a depth: `inf`, `shallow`, or a number of links from a start URL."""
     return re.fullmatch(r"inf|shallow|[0-9]{1,5}", text) is not None

@@ -19,7 +19,7 @@ from amicrawl.cli.project import (
     settings_module,
 )
 from amicrawl.cli.redis_options import RedisOptions, with_store
-from amicrawl.config import PREFIX, CrawlConfig, Identity
+from amicrawl.config import OF_PROGRAMS, PREFIX, CrawlConfig, Identity
 from amicrawl.discovery import has_scope
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
@@ -159,6 +159,15 @@ def _give(
     return giver.given
 
 
+def _refuse_programs(settings: Iterable[str], *, what: str) -> None:
+    """Raise UsageError where the crawl file *what* names what other machines are to run."""
+    named = ", ".join(sorted(name.removeprefix(PREFIX).lower() for name in OF_PROGRAMS & {*settings}))
+    if named:
+        raise UsageError(
+            f"{what} sets {named}, which is for each machine to say: set it there (-s, or the project)."
+        )
+
+
 class _Faults:
     """Prints the first lines that cannot be used, and counts them all."""
 
@@ -190,6 +199,7 @@ def _crawl_file(path: Path | None, spider: str) -> tuple[str, dict[str, object],
             f"{path} builds on another file, which other machines do not have. Write it as one."
         )
     settings = {name: value for name, value in file.settings.items() if name.startswith(PREFIX)}
+    _refuse_programs(settings, what=str(path))
     return text, settings, str(file.arguments.get("depth") or "inf")
 
 
@@ -285,6 +295,11 @@ def _arguments_of(share: Share, directory: Path, *, disk: Disk) -> list[str]:
     further = ["-a", "file="] if record.is_list else ["-a", f"depth={record.depth}", "-a", "url="]
     if record.config:
         path = written_once(directory / "crawl.toml", record.config.encode("utf-8"), disk=disk)
+        # Whoever may write to Redis must not have a program run here.
+        from amicrawl.crawlfile import read_crawl_file  # noqa: PLC0415  # as above
+
+        of_crawl = f"The crawl file of the shared crawl {record.name}"
+        _refuse_programs(read_crawl_file(path, needs_operator=False).settings, what=of_crawl)
         further += ["-a", f"config={path.absolute()}"]
     if record.is_list:
         return further

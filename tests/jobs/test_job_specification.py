@@ -10,11 +10,18 @@ from job_crawling import path_of
 from loopback import RawServer, page
 from scrapy.settings import Settings
 
-from amicrawl.config import CrawlConfig
+from amicrawl.config import PREFIX, CrawlConfig, Rendering
+from amicrawl.crawlfile.keys import CONFIG_TABLES
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fleet.jobs.connection import connect
 from amicrawl.fleet.jobs.crawl.opening import HeldJob
-from amicrawl.fleet.jobs.crawl.specification import JobArguments, fetched, take_settings
+from amicrawl.fleet.jobs.crawl.specification import (
+    _AT_MOST,
+    _OF_THE_MACHINE,
+    JobArguments,
+    fetched,
+    take_settings,
+)
 from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.fleet.jobs.lease import Claim
 
@@ -80,6 +87,12 @@ allow_private = ["10.0.0.0/8"]
 out = "/etc"
 bucket = "s3://elsewhere/"
 warc_prefix = "another-archive"
+[browser]
+browser = "always"
+browser_path = "/tmp/any-program"
+browser_behaviours = "/etc/passwd"
+browser_sandbox = false
+browser_pages = 64
 """
     settings = settings_of({}, config=text)
     assert settings["AMICRAWL_DELAY"] == 7
@@ -88,7 +101,23 @@ warc_prefix = "another-archive"
     assert settings.get("AMICRAWL_OUT") != "/etc"
     assert settings.get("AMICRAWL_BUCKET") is None
     assert settings.get("AMICRAWL_WARC_PREFIX") is None
+    config = CrawlConfig.from_settings(dict(settings))
+    assert config.browser is Rendering.ALWAYS
+    for name in ("browser_path", "browser_behaviours", "browser_sandbox", "browser_pages"):
+        assert getattr(config, name) == CrawlConfig.model_fields[name].default, name
     assert "Not taken from the crawl file" in caplog.text
+
+
+def test_every_setting_is_one_that_a_job_may_have_or_is_the_machines() -> None:
+    """A new one has to be decided: what names a file, a program or a secret is not a job's."""
+    tables = {"scope", "ignores", "politeness", "limits", "seeds", "recrawl"}
+    allowed = {name for name, table in CONFIG_TABLES.items() if table in tables}
+    allowed |= {"operator", "headers", "tls", "timeout", "connect_timeout", "timeout_floor", "min_rate"}
+    allowed |= {"min_rate_time", "host_overrides", "warc_size", "store_unchanged", "warc_metadata"}
+    allowed |= {"dedup", "durability", "direct", "progress_every", "browser", "browser_screenshots"}
+    allowed |= {"browser_strict_pace", *(name for name in _AT_MOST if name.startswith("browser"))}
+    theirs = {PREFIX + name.upper() for name in CrawlConfig.model_fields} - _OF_THE_MACHINE
+    assert theirs == {PREFIX + name.upper() for name in allowed - {"pause_free"}}
 
 
 def test_a_crawl_file_out_of_redis_does_not_lift_the_caps_of_the_machine(

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from amicrawl.capture import Truncation
-from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.config import OF_PROGRAMS, PREFIX, CrawlConfig
 from amicrawl.crawl import REDIRECTS, SiteArguments, final_url, make_resolver, make_wire, read_starts
 from amicrawl.crawlfile import parsed_toml, read_crawl_file
 from amicrawl.disk import Disk, replace_file
@@ -48,7 +48,7 @@ LARGEST_LIST = 64 * 1024**2
 """Bytes of a list that is fetched."""
 
 _LONGEST_CHAIN = 5
-_OF_THE_MACHINE = frozenset(
+_OF_THE_MACHINE = OF_PROGRAMS | frozenset(
     PREFIX + name
     for name in (
         *("OUT", "RUN_ID", "ALLOW_PRIVATE", "COOKIES", "PROXY", "DNS_SERVERS", "BUCKET", "METRICS"),
@@ -59,6 +59,8 @@ _OF_THE_MACHINE = frozenset(
 _AT_MOST = (
     *("max_body", "max_header", "spool_above", "inflight_max", "inflight_start", "inflight_min"),
     *("drain_time", "timeout", "connect_timeout"),
+    *("browser_pages", "browser_per_host", "browser_page_time", "browser_page_bytes"),
+    *("browser_page_requests", "browser_page_memory"),
 )
 """Caps that protect the machine: a job has no more than the pipeline's own settings say."""
 _AT_LEAST = ("stop_free",)
