@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+_MOST_LINKS = 20_000
+
+
 @dataclass(frozen=True, order=True)
 class Capture:
     """A response or revisit record, as every index should list it."""
@@ -281,8 +284,11 @@ def _of_wat(archive: Archive, wat: Path) -> Figures:
                 found = json.loads(record.raw_stream.read())["Envelope"]["Payload-Metadata"]
                 page = found.get("HTTP-Response-Metadata", {}).get("HTML-Metadata")
                 if page is not None and identifier in archive.links:
-                    paths = (each["path"] for each in page.get("Links", ()))
-                    links[identifier] = sum(each == "A@/href" for each in paths)
+                    paths = [each["path"] for each in page.get("Links", ())]
+                    # A page gives at most so many links; it says that others were left out.
+                    is_cut = "Left-Out" in page and len(paths) == _MOST_LINKS
+                    counted = sum(each == "A@/href" for each in paths)
+                    links[identifier] = archive.links[identifier] if is_cut else counted
     here = {identifier: archive.links[identifier] for identifier in links}
     return {
         "WAT records": (sorted(archive.identifiers), sorted(identifiers)),

@@ -171,6 +171,32 @@ def test_bytes_and_server_do_not_outvote_a_detector_that_names_a_format() -> Non
     assert found.types == {"python-magic": "application/zip"}
 
 
+_XML_BEGINS = b'<?xml version="1.0" encoding="UTF-8" standalone="no"?>'
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (
+            _XML_BEGINS + b'<!DOCTYPE html PUBLIC "-//W3C//DTD XHTML 1.0 Strict//EN" "x.dtd"><html>',
+            "xhtml",
+        ),
+        (_XML_BEGINS + b'\n<!-- a > b --><?x y?>\n<html xmlns="http://www.w3.org/1999/xhtml">', "xhtml"),
+        (_XML_BEGINS + b"<book><title>html</title></book>", "xml"),
+        (_XML_BEGINS + b"<!-- <html> --><book/>", "xml"),
+        (_XML_BEGINS + b"<htmlbook/>", "xml"),
+        (_XML_BEGINS + b"<!--" * 30_000, "xml"),
+    ],
+)
+@pytest.mark.parametrize("declared", ["text/html", "", "text/xml"])
+def test_a_page_behind_an_xml_declaration_is_xhtml_and_other_xml_is_xml(
+    content: bytes, kind: str, declared: str, characteriser: Characteriser
+) -> None:
+    found = characteriser.findings(Subject(content, content_type=declared))
+    wanted = {"xhtml": "application/xhtml+xml", "xml": "text/xml"}[kind]
+    assert added_fields(parse_block(encode_block(found)))["mime-detected"] == wanted
+
+
 def test_a_page_that_begins_with_a_script_has_languages(characteriser: Characteriser) -> None:
     page = b"<html><script>/* x */ function f() { var a = 1; }</script>" + html(ENGLISH).encode()
     found = characteriser.findings(Subject(page, status=200, content_type="text/html"))

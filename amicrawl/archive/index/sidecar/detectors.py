@@ -36,8 +36,10 @@ if TYPE_CHECKING:
 CONTENT_LIMIT = 8 << 20
 """Bytes of a payload that are decoded and looked at."""
 
-_MARKUP = frozenset({"text/html", "application/xhtml+xml"})
-_XML = frozenset({"application/xml", "text/xml", "application/rss+xml", "application/atom+xml"})
+_XHTML = "application/xhtml+xml"
+_MARKUP = frozenset({"text/html", _XHTML})
+_PLAIN_XML = frozenset({"application/xml", "text/xml"})
+_XML = _PLAIN_XML | {"application/rss+xml", "application/atom+xml"}
 _CODE = frozenset(
     {
         "application/javascript",
@@ -79,7 +81,7 @@ _BY_NAME = {
 _MARKUP_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*<")
 _LAST_LABEL = re.compile(r"(?a)[a-z]{2,24}")
 _LANGUAGE_LIST = re.compile(r"[A-Za-z0-9, -]{1,64}")
-_VOTE = "vote 3"
+_VOTE = "vote 4"
 """How types are decided on; it changes with `_vote`, so that sidecars are made again."""
 Detector = TypeVar("Detector")
 
@@ -310,7 +312,8 @@ def _vote(found: Findings, subject: Subject) -> None:
     scripts, half of all scripts for plain text or Python, and most style sheets for plain text. So its
     result is left out where PRONOM's signatures and the server both say HTML. Where all it says is that
     it is a text, the type that the server declares counts, or else that of the name, as in browsers: if
-    it is a type of texts, and not of markup, which would have been seen.
+    it is a type of texts, and not of markup, which would have been seen. A page behind an XML
+    declaration is XHTML, and not merely XML, as both call it.
     """
     kinds = list(found.types.items())
     if not kinds:
@@ -320,6 +323,9 @@ def _vote(found: Findings, subject: Subject) -> None:
     if len(kinds) == 2 and is_markup(declared) and is_markup(kinds[0][1]):
         if not is_markup(kind):
             del found.types[name]
+    elif kind in _PLAIN_XML and begins_as(_XHTML, subject.content):
+        del found.types[name]
+        found.types[Signatures.name] = _XHTML
     elif kind == _PLAIN or kind.startswith(_GUESSED_TEXT):
         stated = _declared_text(subject)
         if stated and stated != kind:

@@ -80,6 +80,12 @@ _HTML = re.compile(
 )
 _XML = re.compile(rb"\s*<\?xml[\s]")
 _BEGINNINGS = {
+    # Behind an XML declaration: comments and instructions, then the document type or the root of a page.
+    "application/xhtml+xml": re.compile(
+        rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,1024}+>(?>\s++|<!--.*?-->|<\?[^<>]{0,1024}+>)*+"
+        rb"<(?:!doctype\s++)?html[\s>\[]",
+        re.DOTALL | re.IGNORECASE,
+    ),
     # Comments and white space, then an at-rule, or a selector and the first of its declarations.
     "text/css": re.compile(
         rb"(?>\xef\xbb\xbf|\s++|/\*.*?\*/|<!--|-->)*+"
@@ -95,7 +101,7 @@ _BEGINNINGS = {
         re.DOTALL,
     ),
 }
-"""How texts have to begin that libmagic takes for plain text."""
+"""How texts have to begin that libmagic takes for plain text, or for XML of no kind."""
 _JSON = re.compile(rb"\s*(?:\{\s*(?:\"|\})|\[\s*[\[{\"\]0-9-])")
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
@@ -105,7 +111,7 @@ _OF_TEXTS = bytes([*range(7, 11), 12, 13, 27, *range(32, 127), *range(128, 256)]
 
 
 def begins_as(media_type: str, content: bytes) -> bool:
-    """Return whether *content* begins as a text of *media_type*, CSS or SVG, has to."""
+    """Return whether *content* begins as a text of *media_type*, CSS, SVG or XHTML, has to."""
     beginning = _BEGINNINGS.get(media_type)
     return beginning is not None and beginning.match(content[:LOOKED_AT]) is not None
 
