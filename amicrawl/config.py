@@ -351,6 +351,9 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     max_page_requisites: int = Field(default=5000, ge=1)
     """Maximum number of URLs that a page adds to the crawl as requisites, those of its requisites
     included."""
+    calendar_pages: int = Field(default=100, ge=0)
+    """Number of pages by date in a row that show nothing new, each further away from today than the one
+    that links to it, after which such links are left out. 0: any number."""
     links_off_site: bool = False
     """Fetch pages out of scope that a page in scope links to, but do not follow their links."""
     sitemaps: bool = False

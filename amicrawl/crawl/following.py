@@ -16,9 +16,10 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.crawl.decision import REDIRECTS
-from amicrawl.crawl.links import CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
+from amicrawl.crawl.links import AWAY, CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.crawl.page_requisites import PageRequisites
 from amicrawl.discovery import (
+    Calendars,
     Kind,
     has_scope,
     is_shell,
@@ -26,6 +27,7 @@ from amicrawl.discovery import (
     make_selection,
     names_links,
     set_names,
+    words_of,
 )
 from amicrawl.frontier import Hop, Offer, Soft404Detector, Source, extended, fingerprint_of
 from amicrawl.record import Unkept
@@ -36,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from amicrawl.config import CrawlConfig
-    from amicrawl.discovery import Link, Selection
+    from amicrawl.discovery import DatedUrl, Link, Selection
     from amicrawl.frontier import DurableFrontier, LivePartition
     from amicrawl.record import CaptureItem
     from amicrawl.urls import UrlKey
@@ -105,6 +107,7 @@ class Following:
         max_urls: int = 0,
         max_host_urls: int = 0,
         max_page_requisites: int = 5000,
+        calendar_pages: int = 100,
     ) -> None:
         self.selection = selection
         self.detector = Soft404Detector()
@@ -122,6 +125,7 @@ class Following:
         self._max_urls = max_urls
         self._max_host_urls = max_host_urls
         self._of_pages = PageRequisites(max_page_requisites, key_of=key_of)
+        self._calendars = Calendars(calendar_pages)
         self._met: dict[tuple[Kind, bool], set[str]] = {}
         self._sets = frozenset(set_names())
         self._patterns_seen = selection.ignores.added
@@ -243,6 +247,11 @@ class Following:
     def refusal_of(self, offer: Offer) -> str:
         """Return the pattern that keeps the row *offer*, which waited, out by now; empty for none."""
         ignores = self.selection.ignores
+        extra = offer.extra
+        if self._calendars.ended and extra and AWAY in extra:
+            page = Page.of(offer)
+            if self._calendars.has_ended(page.url, page.depth_in(AWAY)):
+                return "of a calendar that showed nothing new"
         # Rows were asked when they were found: only patterns that have come since can say anything new.
         if ignores.added == self._patterns_seen:
             return ""
@@ -322,6 +331,7 @@ class Following:
         if item.capture.status in REDIRECTS:
             yield from self._redirected(item.final_url, page)
             return
+        dated = self._dated(links, page, item)
         if not links:
             return
         on_site = page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1))
@@ -334,11 +344,39 @@ class Following:
             new = [link for link in of_kind if link.url not in met]
             self.counts["met"] += len(of_kind) - len(new)
             for link in new:
-                offer = self._offer(link, page, on_site=on_site)
+                offer = self._offer(link, page, on_site=on_site, dated=dated)
                 if offer is not None:
                     yield offer
 
-    def _offer(self, link: Link, page: Page, *, on_site: bool) -> Offer | None:
+    def _dated(self, links: list[Link], page: Page, item: CaptureItem) -> DatedUrl | None:
+        """Return what date *page* is about, having noted what it shows; None for none."""
+        if page.extra.get(REQUISITE) or page.is_sitemap:
+            return None
+        ended = self._calendars.ended
+        dated = self._calendars.read(
+            page.url,
+            page.depth_in(AWAY),
+            links=self._shown(links),
+            words=lambda: words_of(item.capture),
+            today=item.capture.started,
+        )
+        if self._calendars.ended > ended:
+            logger.warning(
+                "%s is the last of %d pages by date in a row that show nothing new: what leads further "
+                "away from today there is left out (AMICRAWL_CALENDAR_PAGES).",
+                ascii(page.url),
+                self._calendars.most,
+            )
+        return dated
+
+    def _shown(self, links: list[Link]) -> Iterator[str]:
+        """Yield those of *links* that were not decided of lately; of requisites, without the query."""
+        for url, kind, _ in links:
+            if url not in self._met.get((kind, True), ()):
+                # A counter of visits has another query on each page.
+                yield url if kind is Kind.LINK else url.partition("?")[0]
+
+    def _offer(self, link: Link, page: Page, *, on_site: bool, dated: DatedUrl | None) -> Offer | None:
         url, kind, where = link
         child_is_sitemap = page.is_sitemap and where == "sitemap"
         nested = REQUISITE if kind is Kind.REQUISITE else SITEMAP if child_is_sitemap else ""
@@ -346,9 +384,8 @@ class Following:
         if nested == SITEMAP and depth > _DEEPEST:
             self.counts["kept_out/chain"] += 1
             return None
-        growth = page.depth_in(GROWTH) + 1 if _has_grown(page.url, url) else 0
-        if growth > _MOST_GROWTH:
-            self.counts["kept_out/growth"] += 1
+        further = self._further(url, page, None if nested else dated)
+        if further is None:
             return None
         hops = page.hops if kind is Kind.REQUISITE or child_is_sitemap else page.hops + 1
         primary = self._primary(page)
@@ -367,15 +404,28 @@ class Following:
         key = self.key_of(url)
         if isinstance(key, Refused):
             return None
-        extra: dict[str, object] = {nested: depth} if nested else {}
-        if growth:
-            extra[GROWTH] = growth
+        extra: dict[str, object] = {nested: depth, **further} if nested else further
         hop, source = Hop.LINK, Source.LINK
         if page.is_sitemap:
             hop, source = Hop.SITEMAP, Source.SITEMAP
         if kind is Kind.REQUISITE:
             hop = Hop.REQUISITE
         return self._as_offer(url, key, page, hop=hop, source=source, hops=hops, extra=extra)
+
+    def _further(self, url: str, page: Page, dated: DatedUrl | None) -> dict[str, object] | None:
+        """Return what *url*, a link of *page*, is the next of, counted; None where that is to end."""
+        further: dict[str, object] = {}
+        if _has_grown(page.url, url):
+            further[GROWTH] = growth = page.depth_in(GROWTH) + 1
+            if growth > _MOST_GROWTH:
+                self.counts["kept_out/growth"] += 1
+                return None
+        if dated is not None and (away := self._calendars.steps(dated, page.depth_in(AWAY), url)):
+            further[AWAY] = away
+            if self._calendars.has_ended(url, away):
+                self.counts["kept_out/calendar"] += 1
+                return None
+        return further
 
     def _redirected(self, target: str, page: Page) -> Iterator[Offer]:
         """Yield the offer of the *target* of *page*, a redirect, unless the crawl does not take it."""
@@ -462,4 +512,5 @@ def make_following(
         max_urls=config.max_urls,
         max_host_urls=config.max_host_urls,
         max_page_requisites=config.max_page_requisites,
+        calendar_pages=config.calendar_pages,
     )

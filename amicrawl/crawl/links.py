@@ -34,9 +34,11 @@ PRIMARY = "amicrawl_primary"
 """The start URL that this comes from, where there is more than one and a pattern asks for it."""
 GROWTH = "amicrawl_growth"
 """How often in a row the query has grown by further arguments from page to page."""
+AWAY = "amicrawl_away"
+"""How many links between pages by date led here, each further away from today."""
 CHAIN = "redirect_times"
 """How many redirects in a row have led here; the word is Scrapy's."""
-CARRIED_NUMBERS = frozenset({REQUISITE, SITEMAP, GROWTH, CHAIN})
+CARRIED_NUMBERS = frozenset({REQUISITE, SITEMAP, GROWTH, AWAY, CHAIN})
 """What else of `Offer.extra` a page gives to what it leads to: numbers."""
 
 

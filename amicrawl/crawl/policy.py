@@ -48,6 +48,7 @@ _SELECTION = (
         "requisites_off_site",
         "max_requisite_hops",
         "max_page_requisites",
+        "calendar_pages",
     ),
     *("links_off_site", "ignore_sets", "ignores", "max_urls", "max_host_urls"),
 )

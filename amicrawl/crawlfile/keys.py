@@ -43,8 +43,8 @@ _SETTINGS: dict[str, tuple[str, ...]] = {
     "seeds": ("identity",),
     "scope": (
         "surts", "hosts", "domains", "include", "exclude", "max_hops", "requisites",
-        "requisites_off_site", "max_requisite_hops", "max_page_requisites", "links_off_site",
-        "sitemaps", "max_urls", "max_host_urls",
+        "requisites_off_site", "max_requisite_hops", "max_page_requisites", "calendar_pages",
+        "links_off_site", "sitemaps", "max_urls", "max_host_urls",
     ),
     "ignores": ("ignore_sets", "ignores"),
     "politeness": (

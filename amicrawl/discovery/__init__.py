@@ -18,16 +18,21 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.discovery.charset import charset_of
     from amicrawl.discovery.coding import decoded
+    from amicrawl.discovery.dates import Calendars, DatedUrl, date_in
     from amicrawl.discovery.ignores import Ignored, IgnoreSet, ignore_set, set_names
     from amicrawl.discovery.kinds import Kind, Link
     from amicrawl.discovery.links import LinkLimits, extract, is_read, links_of, names_links
     from amicrawl.discovery.scope import Scope, ScopeDecision
-    from amicrawl.discovery.scripted import is_shell
+    from amicrawl.discovery.scripted import is_shell, words_of
     from amicrawl.discovery.selection import Selected, Selection, has_scope, make_selection
     from amicrawl.discovery.shape import Shape, ShapeLimits, verdict
 else:
     __getattr__ = lazy_exports(
         __name__,
+        Calendars="dates",
+        DatedUrl="dates",
+        date_in="dates",
+        words_of="scripted",
         ScopeDecision="scope",
         IgnoreSet="ignores",
         Ignored="ignores",
@@ -54,6 +59,8 @@ else:
     )
 
 __all__ = [
+    "Calendars",
+    "DatedUrl",
     "IgnoreSet",
     "Ignored",
     "Kind",
@@ -66,6 +73,7 @@ __all__ = [
     "Shape",
     "ShapeLimits",
     "charset_of",
+    "date_in",
     "decoded",
     "extract",
     "has_scope",
@@ -77,4 +85,5 @@ __all__ = [
     "names_links",
     "set_names",
     "verdict",
+    "words_of",
 ]

@@ -24,7 +24,7 @@ from amicrawl.discovery.links import payload_of
 from amicrawl.urls import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from amicrawl.capture import Capture
     from amicrawl.discovery.kinds import Link
@@ -66,6 +66,9 @@ _NOT_CODE = re.compile(rb"\stype\s*=\s*[\"']?(?:application/(?:ld\+)?json|text/(
 _REFRESH = re.compile(rb"\shttp-equiv\s*=\s*[\"']?refresh")
 _ENTITY = re.compile(rb"&#?[a-z0-9]{1,31};")
 _WORDS = re.compile(rb"[a-z0-9\x80-\xff]++")
+_NO_DATES = re.compile(rb"[a-z\x80-\xff]{2,}+|[0-9]++[.,][0-9]++|[0-9]{5,}+")
+_WORDS_READ = 64 << 10
+"""Bytes of a page whose words are compared."""
 
 
 class Seen(NamedTuple):
@@ -111,6 +114,24 @@ def is_shell(capture: Capture, links: Iterable[Link]) -> bool | None:
     if b"<script" not in document[:_READ].lower():
         return False
     return seen_in(document, most_text=MOST_TEXT).is_made_by_scripts
+
+
+def words_of(capture: Capture) -> Iterator[bytes]:
+    """Yield the words of the HTML page in *capture*, without what a date is made of.
+
+    Lower-case; numbers are among them if they have decimals or five digits.
+    """
+    content_type = text_of(capture.header(b"content-type") or b"")
+    payload = payload_of(capture, _WORDS_READ)
+    lowered = transcoded(payload, charset_of(payload, content_type))[0][:_WORDS_READ].lower()
+    position = 0
+    while (tag := _TAG.search(lowered, position)) is not None:
+        yield from _NO_DATES.findall(lowered, position, tag.start())
+        position = tag.end()
+        if tag[1] or tag[2] in _ENDS:
+            end = (_COMMENT if tag[1] else _ENDS[tag[2]]).search(lowered, position)
+            position = end.end() if end else len(lowered)
+    yield from _NO_DATES.findall(lowered, position)
 
 
 def seen_in(document: bytes, *, most_text: int = sys.maxsize) -> Seen:
