@@ -30,7 +30,7 @@ def facts(clock: list[float]) -> JobFacts:
 def test_rates_are_of_this_attempt_whenever_the_earlier_ones_are_counted() -> None:
     clock = [0.0]
     told = facts(clock)
-    own, earlier = Figures(), Figures(items_downloaded=324, bytes_downloaded=10**6)
+    own, earlier = Figures(), Figures(r2xx=324, items_downloaded=324, bytes_downloaded=10**6)
     first = told.current(None, own=own)
     assert "history" not in first, "a point of it would say that the job was set back"
     for _ in range(8):
