@@ -78,7 +78,7 @@ _CAPTURES = (
     "warc_length",
     "truncated",
 )
-_TEXTS = frozenset({"url", "content_type", "digest", "truncated"})
+_TEXTS = frozenset({"url", "content_type", "digest", "truncated", _MIME})
 _PARTITION = re.compile(r"(?<![^/])(crawl|subset)=([^/]+)/")
 _DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The value, in the name of a directory, of what is missing."""
@@ -124,12 +124,12 @@ def table_lines(path: Path, on_read: Callable[[int], None]) -> Iterator[Lines]:
 
 
 def _check_texts(path: Path, schema: pa.Schema) -> None:
-    """Raise InputError where a column of the capture index *path* that is read as strings is not."""
+    """Raise InputError where a column of the table *path* that is read as strings is of another type."""
     for field in schema:
         if field.name in _TEXTS and not (is_text(field.type) or pa.types.is_null(field.type)):
             raise InputError(
                 f"{path}: column {field.name} is {str(field.type)[:80]}, and must be string. "
-                "Give the captures.parquet that the crawl wrote."
+                "Give the file as it was written."
             )
 
 
@@ -285,6 +285,10 @@ def _check_narrow(file: Path) -> None:
                 f"{file} has no column {missing[0]}: --quick is for index tables. Leave it out for "
                 "others."
             )
+        _check_texts(file, table.schema)
+        status = table.schema.field("fetch_status").type
+        if not (pa.types.is_integer(status) or pa.types.is_null(status)):
+            raise InputError(f"{file}: column fetch_status is {str(status)[:80]}, and must be a number.")
         table.check(NARROW_COLUMNS)
 
 
