@@ -144,6 +144,16 @@ fuzz: environment-dev ## Feed hostile input to every reader, by atheris or else 
 	$(BIN)/python -m pytest -q -m hypothesis -n $(WORKERS) --hypothesis-profile search
 	$(BIN)/python tests/fuzz/fuzz_readers.py all -max_total_time=$(or $(SECONDS),60)
 
+.PHONY: sbom
+sbom: environment-dev ## Write what a release depends on, with versions and digests, as CycloneDX [SBOM=dist/amicrawl.cdx.json]
+	@mkdir -p $(dir $(or $(SBOM),dist/amicrawl.cdx.json))
+	$(BIN)/uv export --quiet --frozen --no-dev --no-emit-project --all-extras --format cyclonedx1.5 \
+		--output-file $(or $(SBOM),dist/amicrawl.cdx.json)
+
+.PHONY: audit
+audit: environment-dev ## Look up the locked packages among known vulnerabilities (OSV); fails if there is one
+	$(BIN)/uv audit --frozen
+
 .PHONY: clean
 clean: ## Remove what the other targets made, except what was archived
 	rm -rf .venv $(SPARK) benchmarks/peers/*/.venv benchmarks/out build dist *.egg-info .coverage*

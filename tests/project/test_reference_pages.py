@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import shutil
 import subprocess
 import sys
+from importlib import metadata
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,6 +18,9 @@ from amicrawl.capture import Failure
 from amicrawl.crawl.state import STATS
 from amicrawl.errors import ExitCode
 from amicrawl.record import CAPTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 PROJECT = Path(__file__).parents[2]
 
@@ -104,3 +111,92 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
     for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", text):
         if not target.startswith(("http://", "https://")):
             assert ((PROJECT / page).parent / target).exists(), target
+
+
+class _Claims:
+    """Tells which functions of the tests assert something, themselves or in those that they call."""
+
+    def __init__(self) -> None:
+        self._where: dict[str, list[Path]] = {}
+        for path in (PROJECT / "tests").glob("**/[!.]*.py"):
+            if "/." not in str(path.relative_to(PROJECT)):
+                for name in re.findall(r"^ *(?:async )?def (\w+)\(", path.read_text(), re.MULTILINE):
+                    self._where.setdefault(name, []).append(path)
+        self._parsed: dict[Path, ast.Module] = {}
+        self._known: dict[str, bool] = {"raises": True, "warns": True, "fail": True}
+
+    def of(self, name: str) -> bool:
+        """Return whether a function called *name* asserts something."""
+        if name not in self._known:
+            self._known[name] = False  # for one that calls itself
+            self._known[name] = any(self.within(node) for node in self._functions(name))
+        return self._known[name]
+
+    def within(self, node: ast.AST) -> bool:
+        """Return whether *node* has an assertion, or a call of what has one."""
+        for each in ast.walk(node):
+            if isinstance(each, ast.Assert | ast.Raise):
+                return True
+            function = each.func if isinstance(each, ast.Call) else None
+            name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+            if name and self.of(name):
+                return True
+        return False
+
+    def _functions(self, name: str) -> Iterator[ast.AST]:
+        for path in self._where.get(name, ()):
+            if path not in self._parsed:
+                self._parsed[path] = ast.parse(path.read_text())
+            for node in ast.walk(self._parsed[path]):
+                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+                    yield node
+
+
+def test_each_test_that_the_page_about_security_names_asserts_something() -> None:
+    claims, text = _Claims(), (PROJECT / "docs" / "security.md").read_text()
+    names = sorted(set(re.findall(r"`(test_[a-z0-9_]+)`", text)))
+    assert [name for name in names if not claims.of(name)] == []
+    assert not claims.within(ast.parse("def test_x():\n    print(len([1]))"))
+
+
+def test_each_promise_of_the_page_about_security_has_a_test() -> None:
+    text = (PROJECT / "docs" / "security.md").read_text()
+    promises = [line for line in text.split("\n") if line.startswith("| ") and " Tests |" not in line]
+    assert len(promises) > 60
+    # What is trusted promises nothing.
+    unshown = [
+        line[:80] for line in promises if not re.search(r"`tests?[_/]", line.rpartition(" | ")[2])
+    ]
+    assert all("| trusted |" in line for line in unshown), unshown
+
+
+def test_each_library_in_c_or_cxx_is_in_the_page_about_security() -> None:
+    """Compiled files of a distribution that the package imports say that it is one."""
+    imported = {
+        name
+        for path in (PROJECT / "amicrawl").rglob("*.py")
+        for name in re.findall(r"^ *(?:import|from) (\w+)", path.read_text(), re.MULTILINE)
+    }
+    owners = metadata.packages_distributions()
+    compiled = {
+        owner
+        for name in imported
+        for owner in owners.get(name, ())
+        if any(".so" in file.suffixes for file in metadata.files(owner) or ())
+    }
+    assert {"pyarrow", "lxml", "brotli"} <= compiled
+    text = (PROJECT / "docs" / "security.md").read_text()
+    table = text.partition("## Libraries in C and C++")[2].partition("## ")[0]
+    assert [name for name in sorted(compiled) if name not in table] == []
+
+
+def test_the_bill_of_materials_names_what_the_lock_file_installs(tmp_path: Path) -> None:
+    into = tmp_path / "sbom.json"
+    make = ["make", "-s", "sbom", f"SBOM={into}"]
+    subprocess.run(make, cwd=PROJECT, check=True, capture_output=True, timeout=120)
+    said = json.loads(into.read_text())
+    assert (said["bomFormat"], said["specVersion"]) == ("CycloneDX", "1.5")
+    versions = {each["name"]: each["version"] for each in said["components"]}
+    assert versions["pyarrow"] == metadata.version("pyarrow")
+    assert {"scrapy", "duckdb", "lxml"} <= versions.keys()
+    assert "pytest" not in versions, "what tests need is not part of a release"
