@@ -295,7 +295,7 @@ def _arguments_of(share: Share, directory: Path, *, disk: Disk) -> list[str]:
     further = ["-a", "file="] if record.is_list else ["-a", f"depth={record.depth}", "-a", "url="]
     if record.config:
         path = written_once(directory / "crawl.toml", record.config.encode("utf-8"), disk=disk)
-        # Whoever may write to Redis must not have a program run here.
+        # A client that may write to Redis must not have a program run here.
         from amicrawl.crawlfile import read_crawl_file  # noqa: PLC0415  # as above
 
         of_crawl = f"The crawl file of the shared crawl {record.name}"

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.fleet.jobs import redis_values, verbs
+from amicrawl.fleet.jobs.crawl.specification import _crawl_file_settings as take_crawl_file
 from amicrawl.fleet.jobs.ident import ident_of
 from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, Stdout, encoded
 
@@ -230,6 +231,19 @@ def test_a_crawl_file_is_checked_and_goes_along_whole(
     assert "delay" in job("submit", "http://b.example/", "--config", str(file)).err
     file.write_text('[seeds]\nurl = "http://c.example/"\n')
     assert "where to begin" in job("submit", "http://b.example/", "--config", str(file)).err
+
+
+def test_a_job_can_have_its_pages_opened_in_a_browser(
+    job: Command, store: JobStore, tmp_path: Path
+) -> None:
+    ident = job("submit", URL, "--browser").out.strip()
+    config = str(store.client.get(store.keys.config(ident)))
+    assert take_crawl_file(config, ident)["AMICRAWL_BROWSER"] == "always"
+    ident = job("submit", "http://c.example/", "--browser", "auto").out.strip()
+    assert 'browser = "auto"' in str(store.client.get(store.keys.config(ident)))
+    (tmp_path / "a.toml").write_text("[politeness]\ndelay = 1.5\n")
+    both = job("submit", "http://d.example/", "--browser", "--config", str(tmp_path / "a.toml"))
+    assert (both.code, "[browser] of the crawl file" in both.err) == (ExitCode.USAGE, True)
 
 
 def test_a_list_without_jobs_says_how_to_submit_one(job: Command) -> None:

@@ -80,6 +80,10 @@ class JobOptions:
         str | None, typer.Option(metavar="MS|MIN-MAX", help="Milliseconds between two requests.")
     ] = None
     concurrency: Annotated[int | None, typer.Option(help="Requests at once.")] = None
+    browser: Annotated[
+        Literal["always", "auto"] | None,
+        typer.Option(help="Open pages in Chromium, as for `amicrawl crawl`; alone: always."),
+    ] = None
     no_offsite_links: Annotated[
         bool, typer.Option("--no-offsite-links", help="Leave out pages of other hosts.")
     ] = False
@@ -114,7 +118,7 @@ class JobOptions:
             depth="shallow" if self.shallow else "inf",
             is_list=target.is_list,
             lines=target.lines,
-            config=config,
+            config=self._with_browser(config),
             note=self.note,
             pipeline=self.pipeline,
             large=self.large,
@@ -128,6 +132,14 @@ class JobOptions:
             started_in=self.started_in,
             again=_again(self.if_older, force=self.force),
         )
+
+    def _with_browser(self, config: str | None) -> str | None:
+        """Return the crawl file of the job, which says in place of the record how pages are opened."""
+        if self.browser is None:
+            return config
+        if config is not None:
+            raise UsageError("--browser and --config: write browser = into [browser] of the crawl file.")
+        return f'[browser]\nbrowser = "{self.browser}"\n'
 
 
 @with_store
