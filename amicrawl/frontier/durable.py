@@ -202,6 +202,10 @@ class DurableFrontier:
         """Return the host keys with the most rows that wait, and how many; looks at every host."""
         return self._queue.longest(most)
 
+    def waiting_of(self, host: int) -> int:
+        """Return how many rows of the host key *host* wait, as `longest_queues` counts them."""
+        return self._queue.length_of(host)
+
     def has_pending(self) -> bool:
         """Return whether a row is due or in flight; takes constant time."""
         return bool(self._flights) or len(self._queue) > 0

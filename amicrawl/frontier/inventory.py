@@ -101,12 +101,24 @@ class Backlog:
         """Take out the host whose turn it is, and its rows; `first_order` must have found one."""
         return self._take(int(self._line[self._at]))
 
-    def take(self, host: int) -> HostRun | None:
-        """Take out the rows of *host*, if it has any here."""
+    def length_of(self, host: int) -> int:
+        """Return how many rows of *host* are still here."""
+        index = self._index_of(host)
+        return 0 if index is None else int(self._starts[index + 1] - self._starts[index])
+
+    def _index_of(self, host: int) -> int | None:
+        """Return the place of *host*, if it has rows here."""
         if self._at == len(self._line):
             return None
         index = int(np.searchsorted(self._hosts, np.uint64(host)))
         if index == len(self._hosts) or int(self._hosts[index]) != host or self._taken[index]:
+            return None
+        return index
+
+    def take(self, host: int) -> HostRun | None:
+        """Take out the rows of *host*, if it has any here."""
+        index = self._index_of(host)
+        if index is None:
             return None
         return self._take(index)[1]
 

@@ -324,6 +324,11 @@ class Queue:
         found = nlargest(most, chain(lanes, self._backlog.longest(most)))
         return [(host, waiting) for waiting, host in found]
 
+    def length_of(self, host: int) -> int:
+        """Return how many rows of *host* wait, as `longest` counts them."""
+        lane = self._lanes.get(host)
+        return self._backlog.length_of(host) if lane is None else len(lane)
+
     def give_up(self, host: int) -> None:
         """Let the rows of *host* leave at once."""
         self._gates.lift(host)

@@ -144,8 +144,9 @@ def unkept_sentences(unkept: object, directory: str) -> Iterator[str]:
     match unkept:
         case {"scripted": {"pages": int(pages), "of": int(of), "examples": [*examples]}} if pages:
             named = ", ".join(map(str, examples[:EXAMPLES]))
+            pages_have = "page has" if of == 1 else "pages has" if pages == 1 else "pages have"
             yield (
-                f"made by scripts: {pages:,} of {of:,} pages have neither text nor links before their "
+                f"made by scripts: {pages:,} of {of:,} {pages_have} neither text nor links before their "
                 f"scripts run, and scripts are not run ({named}). What these pages show is not in the "
                 "archive; open them in a browser: --browser (AMICRAWL_BROWSER=always)"
             )

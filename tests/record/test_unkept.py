@@ -84,6 +84,15 @@ def test_pages_made_by_scripts_are_named_with_three_examples() -> None:
     assert "(http://h/1, http://h/2, http://h/3)" in line
 
 
+@pytest.mark.parametrize(("of", "words"), [(1, "1 of 1 page has"), (2, "1 of 2 pages has")])
+def test_one_page_is_one_page(of: int, words: str) -> None:
+    unkept = Unkept()
+    for number in range(of):
+        unkept.page(f"http://h/{number}", is_made_by_scripts=not number)
+    [line] = said(unkept.as_dict())
+    assert line.startswith(f"made by scripts: {words} neither text")
+
+
 def test_what_processes_could_not_keep_adds_up() -> None:
     parts = [Unkept(), Unkept()]
     for part, fetches in zip(parts, (150, 60), strict=True):

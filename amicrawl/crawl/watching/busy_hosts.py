@@ -26,7 +26,7 @@ class BusyHost(NamedTuple):
     """As it came from the web."""
     in_flight: int
     waiting: int | None
-    """URLs that are due; None where they were not counted."""
+    """URLs that are due; None where the process that has them did not count them."""
     pages: int
     """Responses so far, those of earlier runs included."""
     delay: float
@@ -47,7 +47,10 @@ class BusyHosts:
         self._count_at = 0.0
 
     def found(self, *, most: int, recount: bool = False) -> list[BusyHost]:
-        """Return at most *most* hosts; queues are counted every ten seconds, or with *recount*."""
+        """Return at most *most* hosts, as they are now.
+
+        Which queues are the longest is found out every ten seconds, or with *recount*.
+        """
         run = self._run
         if not run.has_frontier:
             return []
@@ -58,9 +61,13 @@ class BusyHosts:
             # It looks at every host: the more there are, the less often. None is queued at the start.
             least = _QUEUES_EVERY if self._queues else 0.0
             self._count_at = now + max(least, 200 * (time.perf_counter() - began))
-        flying, waiting = frontier.hosts_in_flight(), dict(self._queues)
-        keys = dict.fromkeys([key for key, _ in flying.most_common(most)]) | waiting
-        return [self._host(key, flying.get(key, 0), waiting.get(key), now) for key in list(keys)[:most]]
+        flying = frontier.hosts_in_flight()
+        keys = dict.fromkeys([key for key, _ in (*flying.most_common(most), *self._queues)])
+        # Of the same moment as what is in flight: with both, a host has as many as the line above says.
+        return [
+            self._host(key, flying.get(key, 0), frontier.waiting_of(key), now)
+            for key in list(keys)[:most]
+        ]
 
     def _host(self, key: int, in_flight: int, waiting: int | None, now: float) -> BusyHost:
         name, pages = self._run.frontier.hosts.known(key)
