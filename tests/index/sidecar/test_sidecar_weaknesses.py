@@ -329,3 +329,10 @@ def test_a_guess_among_texts_yields_to_the_declaration() -> None:
         Subject(b"import x from './x.js';", content_type="text/javascript", url="http://a.example/m.js")
     )
     assert found.types == {"amicrawl": "text/javascript"}
+
+
+def test_a_manual_page_with_code_in_it_is_one() -> None:
+    page = b".TH _EXIT 2\n.SH SYNOPSIS\n.nf\n#include <unistd.h>\n"
+    detectors = Detectors(types=(_Says("python-magic", "text/x-c"),))
+    found = Characteriser(detectors).findings(Subject(page, content_type="text/troff"))
+    assert found.types == {"amicrawl": "text/troff"}

@@ -61,7 +61,7 @@ _DECLARED_TEXTS = _CODE | {
     _PLAIN,
     *("application/ecmascript", "text/ecmascript", "application/manifest+json", "application/geo+json"),
     *("application/source-map", "application/typescript", "text/csv", "text/markdown", "text/calendar"),
-    *("text/vcard", "text/vtt", "text/tab-separated-values", "application/x-ndjson"),
+    *("text/vcard", "text/vtt", "text/tab-separated-values", "application/x-ndjson", "text/troff"),
 }
 """Types of texts that bytes do not prove, and that a declaration tells apart."""
 _BY_NAME = {
@@ -81,7 +81,7 @@ _BY_NAME = {
 _MARKUP_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*<")
 _LAST_LABEL = re.compile(r"(?a)[a-z]{2,24}")
 _LANGUAGE_LIST = re.compile(r"[A-Za-z0-9, -]{1,64}")
-_VOTE = "vote 4"
+_VOTE = "vote 5"
 """How types are decided on; it changes with `_vote`, so that sidecars are made again."""
 Detector = TypeVar("Detector")
 
