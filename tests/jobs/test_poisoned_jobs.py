@@ -1,4 +1,4 @@
-"""One poisoned thing of each kind in Redis or a bucket: its job begins anew or is run, others are run."""
+"""One poisoned thing of each kind in Redis or a bucket: its job begins anew or is run, as others are."""
 
 from __future__ import annotations
 
