@@ -132,6 +132,7 @@ def test_a_redis_that_was_killed_and_is_empty_is_told_everything_again(
             assert crawl.ended() == 0
         said, record = crawl.said(), crawl.record()
     assert "Redis had lost this job" in said
+    assert re.search(r"^one shape: 400 of 401 fetches are .*/p/\*;", said, re.MULTILINE)
     assert int(record["items_downloaded"]) == len(rows_of(tmp_path / "out")) == 401
     assert int(record["r2xx"]) == 401
     assert int(record["items_queued"]) == 401

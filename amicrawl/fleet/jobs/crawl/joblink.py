@@ -28,7 +28,7 @@ from amicrawl.fleet.jobs.crawl.reporting import JobFacts, JobLog
 from amicrawl.fleet.jobs.data_directory import write_copy
 from amicrawl.fleet.jobs.link import CrawlLink, Fed
 from amicrawl.fleet.jobs.live_settings import FIELDS, live_settings
-from amicrawl.record import TABLE_NAME
+from amicrawl.record import TABLE_NAME, unkept_sentences
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -272,6 +272,9 @@ class JobLink:
     def _closing(self, reason: str) -> None:
         # The frontier is closed on this loop, which takes its time where it is large.
         self._link.grant(_CLOSING)
+        if (following := self._run.following) is not None:
+            for line in unkept_sentences(following.unkept.as_dict(), str(self._run.config.directory)):
+                self._log.tell(line)
         self._log.tell(f"The crawl has ended: {reason}")
 
     async def _stopped(self) -> None:
