@@ -186,6 +186,21 @@ def test_a_status_of_another_protocol_counts_too(first: str, tmp_path: Path) -> 
     assert line.fields["status"] == "200"
 
 
+def test_a_head_of_pseudo_headers_has_no_status(tmp_path: Path) -> None:
+    path = tmp_path / "test.warc.gz"
+    path.write_bytes(packed([warc("response", block=http(first=":status: 200"))]))
+    [line] = map(parse_cdxj, lines_of(path, IndexOptions()))
+    assert "status" not in line.fields
+
+
+def test_an_empty_member_before_a_record_is_no_part_of_it(tmp_path: Path) -> None:
+    path = tmp_path / "test.warc.gz"
+    empty, member = packed([b""]), packed([warc("response", block=http())])
+    path.write_bytes(empty + member)
+    [line] = map(parse_cdxj, lines_of(path, IndexOptions()))
+    assert (line.fields["offset"], line.fields["length"]) == (str(len(empty)), str(len(member)))
+
+
 PLAIN = warc("response", block=http())
 
 
