@@ -19,7 +19,16 @@ from amicrawl.browser.chromium import find_chromium
 from amicrawl.browser.records import Excluded, Rendered, resources_of
 from amicrawl.capture import Capture, Failure
 from amicrawl.config import Rendering
-from amicrawl.crawl import REDIRECTS, REQUISITE, SITEMAP, CrawlExtension, RobotsMiddleware, Ticket, Visit
+from amicrawl.crawl import (
+    REDIRECTS,
+    REQUISITE,
+    SITEMAP,
+    CrawlExtension,
+    NotBegun,
+    RobotsMiddleware,
+    Ticket,
+    Visit,
+)
 from amicrawl.discovery import Kind, Link, is_shell
 from amicrawl.errors import InputError, UsageError
 
@@ -151,12 +160,23 @@ class Browsing(CrawlExtension):
             capture = await fetch(asked)
             if not (_is_page(capture) and is_shell(capture, ())):
                 return capture
-            async with self._places:
-                return await self._opened_page(offer, capture)
+            try:
+                async with self._places:
+                    self._may_open()
+                    return await self._shown(offer, capture)
+            except BaseException:
+                capture.body.close()
+                raise
         async with self._places:
+            self._may_open()
             await self._pool.ready()
             capture = await fetch(self._as_chromium(asked))
             return await self._opened_page(offer, capture) if _is_page(capture) else capture
+
+    def _may_open(self) -> None:
+        """Raise NotBegun if the crawl was paused, or began to end, while a page waited for its place."""
+        if self._run.paused or self._run.stopping:
+            raise NotBegun
 
     def _as_chromium(self, asked: WireRequest) -> WireRequest:
         """Return *asked* with the fields that Chromium opens a page with, and its own others."""
@@ -214,8 +234,6 @@ class Browsing(CrawlExtension):
 
     async def _excludes(self, url: str, offer: Offer) -> Excluded | None:
         """Return why the crawl does not ask for *url*, which the page *offer* wants; or None."""
-        if self._run.stopping:
-            return Excluded(Failure.REFUSED_BY_CRAWL, "the crawl is ending")
         following = self._run.following
         if following is not None and (rule := following.refusal_of_requisite(url, offer)):
             return Excluded(Failure.REFUSED_BY_CRAWL, f"kept out by {rule}")

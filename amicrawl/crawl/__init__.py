@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         known_arguments,
         whole_number,
     )
-    from amicrawl.crawl.decision import REDIRECTS, Ticket, final_url, outcome_of
+    from amicrawl.crawl.decision import REDIRECTS, NotBegun, Ticket, final_url, outcome_of
     from amicrawl.crawl.extensions import CrawlExtension
     from amicrawl.crawl.feeding import offer_seed, on_a_thread
     from amicrawl.crawl.in_force import SettingSource
@@ -66,6 +66,7 @@ else:
         CrawlExtension="extensions",
         Links="visit",
         REDIRECTS="decision",
+        NotBegun="decision",
         REQUISITE="links",
         RobotsMiddleware="robots",
         SITEMAP="links",
@@ -136,6 +137,7 @@ __all__ = [
     "CrawlArguments",
     "CrawlExtension",
     "Links",
+    "NotBegun",
     "Outbox",
     "Outgoing",
     "PartitionLink",

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from amicrawl.urls import Refused
 
 
+class NotBegun(Exception):  # noqa: N818  # not an error
+    """Raised by an exchange that the crawl, paused or ending, does not begin: its row goes back."""
+
+
 class Disposition(Enum):
     """What becomes of a URL after a visit."""
 

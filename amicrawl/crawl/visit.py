@@ -28,6 +28,7 @@ from amicrawl.crawl.decision import (
     STOPPED,
     Decision,
     Disposition,
+    NotBegun,
     evidence,
     final_url,
     outcome_of,
@@ -193,6 +194,8 @@ class Visit:
         under_way.add(task)
         try:
             capture = await self.exchange(ticket, asked)
+        except NotBegun:
+            return STOPPED
         except asyncio.CancelledError:
             if self.exchanges.aborted:
                 return STOPPED

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -19,6 +20,7 @@ from loopback import PROJECT, RawServer, environment, free_port, site_command
 from typer.testing import CliRunner
 
 from amicrawl.cli import app as app_of_commands
+from amicrawl.errors import ExitCode
 
 pytestmark = needs_chromium
 
@@ -243,3 +245,45 @@ def test_auto_opens_what_has_nothing_to_show_without_scripts(tmp_path: Path) -> 
     assert pages["/a"] == f"{server.url}/a"
     assert pages["/api/a"] == f"{server.url}/a"
     assert "/api/" not in pages
+
+
+def test_pages_that_wait_for_the_browser_when_a_crawl_is_paused_are_opened_by_the_next(
+    tmp_path: Path,
+) -> None:
+    step = b"<p>text<script>let n = 0; setInterval(() => n++ < 9 && fetch('/api/' + n), 200)</script>"
+
+    def site(head: bytes) -> bytes:
+        if path_of(head) == "/":
+            return answer("".join(f"<a href=/p{n}>{n}</a>" for n in range(5)).encode())
+        return answer(step if path_of(head).startswith("/p") else b"{}")
+
+    settings = {**SETTINGS, "AMICRAWL_BROWSER_PAGES": "1", "AMICRAWL_PER_HOST": "8"}
+    status = tmp_path / "control" / "status.json"
+    with RawServer(site) as server:
+
+        def asked() -> list[str]:
+            return [path for path in map(path_of, server.requests) if path.startswith("/p")]
+
+        line = site_command(f"{server.url}/", tmp_path, settings=settings)
+        process = warm_processes.Popen(line, cwd=PROJECT, env=environment(), stderr=subprocess.DEVNULL)
+        _wait_until(asked)
+        (tmp_path / "control" / "pause").touch()
+        _wait_until(lambda: json.loads(status.read_bytes())["state"] == "paused")
+        before = len(asked())
+        process.terminate()
+        assert process.wait(timeout=100) == ExitCode.STOPPED
+        assert len(asked()) <= before + 1
+        (tmp_path / "control" / "pause").unlink()
+        done = crawl_pages(f"{server.url}/", tmp_path, settings)
+        assert done.returncode == 0, done.stderr
+        assert sorted(asked()) == [f"/p{n}" for n in range(5)]
+    # What was open had all that it requested.
+    assert not [row["error"] for row in rows(tmp_path) if "/api/" in row["url"] and not row["status"]]
+
+
+def _wait_until(condition: Callable[[], object]) -> None:
+    """Wait for *condition*, not for ever."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
