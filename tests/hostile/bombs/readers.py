@@ -48,7 +48,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("cli/share.py", "fleet/jobs/crawl/specification.py"),
     ),
     "a directory of a crawl": (
-        *("cli/explain.py", "crawl/policy.py", "crawl/robots.py"),
+        *("cli/explain.py", "crawl/policy.py", "crawl/robots_file.py"),
         *("record/crawl_json.py", "record/uploaded.py"),
         *("record/journal.py", "record/repair.py", "jsontext.py"),
     ),
