@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 _HOUR = 3600
 _A_DAY = 24 * 3600.0
 _FARTHEST = 0xFFFF
+_NOTED_AT_ONCE = 2.0
+"""Seconds from which on it is written down at once how long a host is left alone: a crawl that is killed
+and started again takes about as long, so that a shorter pause has passed."""
 _SCHEDULED, _TRAPPED = int(Status.SCHEDULED), int(Status.TRAPPED)
 # Bound here, as a look-up in an enumeration is a call, and these are needed for every page.
 _IN_FLIGHT, _DONE, _RETRY, _COUNT = Status.IN_FLIGHT, Settled.DONE, Verdict.RETRY, Verdict.COUNT
@@ -70,7 +73,8 @@ class DurableFrontier:
     Unix seconds. A frontier is used by one thread.
 
     **Durability.** What was flushed outlives the process, what was synced outlives a power cut. A row in
-    flight when the process ends is due again when the partition is opened.
+    flight when the process ends is due again when the partition is opened. A row of a host that is to be
+    left alone for seconds is flushed when it is handed out, and how long that is when it is known.
 
     **Recrawls.** With *recrawl_before*, an hour since 1970, settled rows are handed out again if they
     are due at that hour or before, and from then on as they fall due. With *renews*, a row of an earlier
@@ -250,7 +254,10 @@ class DurableFrontier:
         silent = flights.silent < limit.for_silent
         taken = self._queue.take(now, silent=silent)
         if taken is not None:
-            return self._hand_out(taken.number, skip=taken.skip)
+            dispatch = self._hand_out(taken.number, skip=taken.skip)
+            if self._gates.delay_of(taken.host) >= _NOTED_AT_ONCE:
+                self.flush()
+            return dispatch
         if not silent and self._queue.holds_silent:
             limit.holds_back = True
         return None
@@ -288,6 +295,8 @@ class DurableFrontier:
         self._leave(flight, now)
         wait = self._gates.opens_at(key[0]) - now
         self.hosts.settled(key[0], outcome, opens=ceil(wall + wait) if 0 < wait < inf else 0)
+        if _NOTED_AT_ONCE <= wait < inf:
+            self.flush()
         return _DONE
 
     def response_received(self, key: UrlKey, now: float) -> None:
@@ -320,6 +329,10 @@ class DurableFrontier:
         row = self._move(flight, Event.RELEASED)
         self._queue.push(key[0], place_of(row, flight.number))
         self._leave(flight, now)
+        wait = self._gates.opens_at(key[0]) - now
+        if _NOTED_AT_ONCE <= wait < inf:
+            self.hosts.note_wait(key[0], opens=ceil(self._wall() + wait))
+            self.flush()
 
     def next_moment(self, now: float) -> float | None:
         """Return the earliest moment at which `next` may return a row, *now* included; for one timer.

@@ -173,6 +173,13 @@ class HostTally:
             )
         )
 
+    def note_wait(self, host: int, *, opens: int) -> None:
+        """Note that *host* may be asked again from *opens* on (Unix seconds), and its pace."""
+        row = self.row(host)
+        if row is not None:
+            delay = self._tenths(host)
+            self._partition.put_host(row.changed(host_next_eligible=opens, crawl_delay=delay))
+
     def _tenths(self, host: int) -> int:
         return _tenths_of(self._interval(host))
 

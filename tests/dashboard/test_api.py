@@ -356,6 +356,8 @@ def test_tools_made_for_archivebot_find_its_endpoints(asking: Asking, redis_serv
     until(lambda: asking.client.get("/status", headers=tool).json()["pending-others"] == 1)
     details = asking.client.get("/status", headers=tool).json()["pending-others-details"]
     assert details == {"pending:blue": 1}
+    # The queues are looked at in another moment than the counts.
+    until(lambda: "pending:blue" in asking.client.get("/pending").text)
     assert asking.client.get("/pending").text == (
         f"pending:\n    1. http://waits.example/ ({ident})\n"
         f"pending:blue:\n    1. http://tagged.example/ ({tagged})\n"

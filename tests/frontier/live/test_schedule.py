@@ -8,6 +8,7 @@ import pytest
 from frontier.live.crawls import (
     HOUR,
     Clock,
+    as_killed,
     fetched,
     frontier_on,
     offer_of,
@@ -123,6 +124,32 @@ def test_a_host_in_flight_at_a_kill_waits_for_the_delay_of_all_hosts_at_least(tm
     assert [again.next(0.0), again.next(1.9)] == [None, None]
     assert again.next(2.0) is not None
     again.partition.abandon()
+
+
+def test_a_host_that_is_left_alone_for_seconds_is_so_after_a_kill_at_any_moment(tmp_path: Path) -> None:
+    """Also where it comes before the next flush: in flight, and after the response."""
+    directory = tmp_path / "frontier"
+    crawl = frontier_on(opened(directory), delay=12.0)
+    for path in (1, 2):
+        crawl.offer(offer_of(1, path))
+    crawl.flush()
+    row = crawl.next(0.0)
+    assert row is not None
+    for number in range(2):
+        again = frontier_on(opened(as_killed(directory, f"killed-{number}")), delay=12.0)
+        assert again.lapsed == 1 - number
+        assert [again.next(0.0), again.next(11.0)] == [None, None]
+        again.partition.abandon()
+        if not number:
+            crawl.settle(row.key, OK, 0.5)
+    # Taken back, since its robots.txt was asked for first.
+    second = crawl.next(12.0)
+    assert second is not None
+    crawl.release(second.key, 12.5)
+    again = frontier_on(opened(as_killed(directory)), delay=12.0)
+    assert [again.lapsed, again.next(0.0), again.next(11.0)] == [0, None, None]
+    again.partition.abandon()
+    crawl.partition.abandon()
 
 
 @pytest.mark.parametrize("opened_between", [False, True])
