@@ -163,12 +163,18 @@ class Capture:
 
     def __post_init__(self) -> None:
         """Leave out what the record and the row must not have."""
-        self.url = without_userinfo(self.url)
+        if "@" in self.url:
+            self.url = without_userinfo(self.url)
 
     @property
     def finished(self) -> datetime:
         """When the last byte came; aware, UTC, whole milliseconds."""
         return self.started + timedelta(milliseconds=self.duration_ms)
+
+    @cached_property
+    def received(self) -> int:
+        """Bytes of head and body as received; to be asked for once both are there."""
+        return len(self.head) + len(self.body)
 
     @cached_property
     def fields(self) -> list[tuple[bytes, bytes]]:

@@ -179,11 +179,13 @@ class OutputFile:
     def write(self, block: bytes | memoryview) -> int:
         """Write the whole of *block*."""
         rest = memoryview(block)
-        with explained(self.open_path, "written to"):
+        try:
             while rest:
                 written = self._disk.write(self._descriptor, rest)
                 self._size += written
                 rest = rest[written:]
+        except OSError as error:
+            raise explanation(error, self.open_path, "written to") from error
         if self._digest is not None:
             self._digest.update(block)
         return len(block)
@@ -318,12 +320,16 @@ def explained(path: Path, action: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        remedy = _remedy(error, path)
-        raise OutputError(
-            f"{path} cannot be {action}: {error.strerror or error}. {remedy}, then run the same "
-            "command again: a crawl repairs the directory and resumes, any other command redoes what "
-            "it had not finished."
-        ) from error
+        raise explanation(error, path, action) from error
+
+
+def explanation(error: OSError, path: Path, action: str) -> OutputError:
+    """Return what `explained` raises, for what is written many times a second: a block costs nothing."""
+    return OutputError(
+        f"{path} cannot be {action}: {error.strerror or error}. {_remedy(error, path)}, then run the "
+        "same command again: a crawl repairs the directory and resumes, any other command redoes what "
+        "it had not finished."
+    )
 
 
 class Trust:
@@ -345,15 +351,19 @@ class Trust:
         try:
             yield
         except BaseException as error:
-            self._failure = (
-                error
-                if isinstance(error, OutputError)
-                else OutputError(
-                    f"Writing to {self._directory} was interrupted by {type(error).__name__}. Start the "
-                    "crawl again with the same output directory: it repairs what is there and resumes."
-                )
-            )
+            self.end(error)
             raise
+
+    def end(self, error: BaseException) -> None:
+        """End the trust for *error*."""
+        self._failure = (
+            error
+            if isinstance(error, OutputError)
+            else OutputError(
+                f"Writing to {self._directory} was interrupted by {type(error).__name__}. Start the "
+                "crawl again with the same output directory: it repairs what is there and resumes."
+            )
+        )
 
 
 class DirectoryLock:

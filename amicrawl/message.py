@@ -134,8 +134,11 @@ def _unfolded(name: bytes, value: bytes, folded: list[bytes]) -> tuple[bytes, by
 
 def is_chunked(fields: Iterable[tuple[bytes, bytes]]) -> bool:
     """Return whether the last transfer coding that *fields* name is chunked."""
-    codings = [value for name, value in fields if name.lower() == b"transfer-encoding"]
-    return b",".join(codings).rpartition(b",")[2].strip().lower() == b"chunked"
+    codings = b""
+    for name, value in fields:
+        if name.lower() == b"transfer-encoding":
+            codings = value
+    return codings.rpartition(b",")[2].strip().lower() == b"chunked"
 
 
 def payload_blocks(fields: Iterable[tuple[bytes, bytes]], blocks: Iterable[bytes]) -> Iterator[bytes]:

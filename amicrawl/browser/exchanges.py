@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.browser.answers import LARGEST
@@ -244,7 +245,7 @@ class PageExchanges:
         try:
             capture = await run.wire.fetch(
                 request,
-                departs=lambda: pacing.departs(ticket, request.url, clock()),
+                departs=partial(pacing.departs, ticket, request.url, clock),
                 watcher=_UntilPageEnds(self),
             )
             try:

@@ -230,7 +230,7 @@ class Browsing(CrawlExtension):
         if isinstance(capture, PageCapture):
             item.page, item.resource_type = capture.url, "document"
             item.resources = resources_of(capture.rendered, capture.used, url=capture.url)
-        await self._run.record(item)
+        await self._run.recorder.record(item)
 
     async def _excludes(self, url: str, offer: Offer) -> Excluded | None:
         """Return why the crawl does not ask for *url*, which the page *offer* wants; or None."""

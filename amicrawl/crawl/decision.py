@@ -120,7 +120,7 @@ def outcome_of(item: CaptureItem) -> Outcome:
         found=_found(item),
         latency_ms=min(capture.ttfb_ms or 0, 0xFFFF),
         ip_address=capture.ip_address or "",
-        retry_after=_retry_after(capture),
+        retry_after=_retry_after(capture) if capture.status >= 400 else 0.0,
     )
 
 
@@ -149,7 +149,7 @@ def _found(item: CaptureItem) -> Found:
 
 def _retry_after(capture: Capture) -> float:
     """Return the seconds that the server asks to be left alone for; 0 where it does not."""
-    value = capture.header(b"retry-after") if capture.status >= 400 else None
+    value = capture.header(b"retry-after")
     if not value:
         return 0.0
     return retry_after_seconds(value, now=capture.started.timestamp(), cap=_LONGEST_WAIT)

@@ -14,6 +14,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from amicrawl.crawl.decision import Ticket
+from amicrawl.errors import AmicrawlError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.decision import Decision
     from amicrawl.crawl.pacing import Pacing
     from amicrawl.crawl.visit import Visit
-    from amicrawl.frontier import Dispatch, DurableFrontier
+    from amicrawl.frontier import DurableFrontier
 
 logger = logging.getLogger(__name__)
 
@@ -54,86 +55,91 @@ class Dispatcher:
         self._may_start = may_start
         self._on_idle = on_idle
         self._on_visited = on_visited
-        self._visits: set[asyncio.Task[None]] = set()
+        self._visits: dict[asyncio.Task[Decision], Ticket] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._running: asyncio.Task[None] | None = None
-        self._sleep: asyncio.Future[None] | None = None
+        self._is_due = False
+        """Whether the next turn of the loop looks for what may be started."""
+        self._drains = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
         """Begin, on the loop that runs; once is enough."""
-        if self._running is None:
+        if self._loop is None:
             self._loop = asyncio.get_running_loop()
-            self._running = self._loop.create_task(self._run())
+            self.wake()
 
     def wake(self) -> None:
         """Look again for what may be started; something has changed."""
-        if self._sleep is not None and not self._sleep.done():
-            self._sleep.set_result(None)
+        if not self._is_due and self._loop is not None:
+            self._is_due = True
+            self._loop.call_soon(self._turn)
 
     async def drain(self) -> None:
         """Start nothing more, and wait until what is under way has come to its end."""
-        if self._running is not None:
-            self._running.cancel()
+        self._drains = True
+        self._disarm()
         while self._visits:
             await asyncio.wait(self._visits)
 
-    async def _run(self) -> None:
+    def _turn(self) -> None:
+        """Start what may be started now, and come again when more may be."""
         assert self._loop is not None
-        while True:
-            self._sleep = self._loop.create_future()
-            if self._start_some():
-                await asyncio.sleep(0)
-                continue
-            now = self._clock()
-            moment = self._next_moment(now) if self._may_start() else None
-            timer = None if moment is None else self._loop.call_later(max(0.0, moment - now), self.wake)
-            await self._sleep
-            if timer is not None:
-                timer.cancel()
-
-    def _start_some(self) -> bool:
-        """Start what may be started now, up to a number; return whether there may be more."""
+        self._is_due = False
+        self._disarm()
+        if self._drains or not self._may_start():
+            return
         now = self._clock()
-        if not self._may_start() or self._pacing.opens_at() > now:
+        try:
+            if self._start_some(now):
+                self.wake()
+                return
+            moment = self._next_moment(now)
+        except AmicrawlError as fault:
+            self._visit.fail(fault)
+            return
+        if moment is not None:
+            self._timer = self._loop.call_later(max(0.0, moment - now), self.wake)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _start_some(self, now: float) -> bool:
+        """Start what may be started at *now*, up to a number; return whether there may be more."""
+        assert self._loop is not None
+        pacing, bandwidth = self._pacing, self._pacing.bandwidth
+        if bandwidth is not None and pacing.opens_at() > now:
             return False
-        if self._pacing.addresses is not None:
-            self._pacing.addresses.call(now)
+        if pacing.addresses is not None:
+            pacing.addresses.call(now)
         for _ in range(_AT_ONCE):
             dispatch = self._frontier.next(now)
             if dispatch is None:
                 return False
-            self._begin(dispatch, now)
-            if self._pacing.opens_at() > now:
+            ticket = Ticket(dispatch.offer.key.host, dispatch, now)
+            task = self._loop.create_task(self._visit.visit(ticket))
+            self._visits[task] = ticket
+            task.add_done_callback(self._ended)
+            if bandwidth is not None and pacing.opens_at() > now:
                 return False
         return True
 
-    def _begin(self, dispatch: Dispatch, now: float) -> None:
-        assert self._loop is not None
-        task = self._loop.create_task(self._to_its_end(Ticket(dispatch.key[0], dispatch, now)))
-        self._visits.add(task)
-        task.add_done_callback(self._ended)
-
-    async def _to_its_end(self, ticket: Ticket) -> None:
-        decision = await self._visit.visit(ticket)
-        self._on_visited(ticket, decision)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._visits.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("A visit failed, which is a fault of amicrawl.", exc_info=error)
+    def _ended(self, task: asyncio.Task[Decision]) -> None:
+        ticket = self._visits.pop(task)
+        if not task.cancelled():
+            if (error := task.exception()) is not None:
+                logger.error("A visit failed, which is a fault of amicrawl.", exc_info=error)
+            else:
+                self._on_visited(ticket, task.result())
         self.wake()
         if not self._visits and not self._frontier.has_pending():
             self._on_idle()
 
     def _next_moment(self, now: float) -> float | None:
         """Return the earliest moment at which something may start; None where only an end can help."""
-        addresses = self._pacing.addresses
-        moments = [
-            moment
-            for moment in (
-                self._frontier.next_moment(now),
-                None if addresses is None else addresses.next_moment(),
-            )
-            if moment is not None
-        ]
-        return max(min(moments), self._pacing.opens_at()) if moments else None
+        moment = self._frontier.next_moment(now)
+        if self._pacing.addresses is not None:
+            called = self._pacing.addresses.next_moment()
+            moment = called if moment is None or (called is not None and called < moment) else moment
+        return None if moment is None else max(moment, self._pacing.opens_at())

@@ -145,21 +145,22 @@ class Pacing:
             ticket.expected = self.bandwidth.expect(now)
         return True
 
-    def departs(self, ticket: Ticket, url: str, now: float) -> None:
-        """Note that the request for *url* goes over the wire at *now*: its delays begin.
+    def departs(self, ticket: Ticket, url: str, clock: Callable[[], float]) -> None:
+        """Note that the request for *url* goes over the wire now, by *clock*: its delays begin.
 
         Called before a connection is dialled and before the request is sent: connecting can take longer
         than the delay, and a server that cannot be reached is to be called no more often than others.
         """
         if ticket.host is None:
             return
+        now = clock()
         self.gates.note_sent(ticket.host, now)
         if self.addresses is not None and (address := self.addresses.address_of(url)) is not None:
             self.addresses.start(address, now)
 
     def arrived(self, ticket: Ticket, capture: Capture, *, url: str, proxied: bool) -> None:
         """Note what the exchange for *url* brought."""
-        ticket.received = len(capture.head) + len(capture.body)
+        ticket.received = capture.received
         if self.addresses is not None and capture.ip_address is not None and not proxied:
             self.addresses.learn(url, capture.ip_address)
 
@@ -327,11 +328,8 @@ class Overrides:
                 self.per_host[host] = min(limit, self.per_host.get(host, limit))
             if (robots := _read(name, values, "robots", Robots)) is not None:
                 self._robots[name.lower().rstrip(".")] = robots
-
-    @property
-    def has_robots(self) -> bool:
+        self.has_robots = bool(self._robots)
         """Whether anything is said of robots.txt."""
-        return bool(self._robots)
 
     @property
     def obey_somewhere(self) -> bool:

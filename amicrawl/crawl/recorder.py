@@ -111,10 +111,11 @@ class Recorder:
         more = True
         while more:
             batch, more = self._take()
-            self._guarded(lambda batch=batch: self._write(batch))  # type: ignore[misc]
-            self._answer(batch)
+            self._guarded(self._write, batch)
+            if batch:
+                self._in_loop(self._resolve, batch)
         self._guarded(self._seal_keeper)
-        self._tell(self._resolve_sealed)
+        self._in_loop(self._resolve_sealed)
 
     def _take(self) -> tuple[list[Waiting], bool]:
         """Return what waits, at most one batch, and whether more may come."""
@@ -126,7 +127,7 @@ class Recorder:
                 if entry is None:
                     return batch, False
                 batch.append(entry)
-                size += len(entry[0].capture.body)
+                size += entry[0].capture.received
                 if len(batch) >= _BATCH_ITEMS or size >= _BATCH_BYTES:
                     break
                 entry = self._queue.get_nowait()
@@ -147,12 +148,12 @@ class Recorder:
         if self._keeper is not None:
             self._keeper.seal()
 
-    def _guarded(self, step: Callable[[], None]) -> None:
+    def _guarded(self, step: Callable[..., None], *arguments: object) -> None:
         """Run *step* unless the disk has failed before; remember the first failure."""
         if self.fault is not None:
             return
         try:
-            step()
+            step(*arguments)
         except AmicrawlError as error:
             self.fault = error
         except MemoryError:
@@ -166,17 +167,13 @@ class Recorder:
             self.fault = AmicrawlError(f"The recorder failed: {error!r}. This is a fault of amicrawl.")
             self.fault.__cause__ = error
 
-    def _answer(self, batch: list[Waiting]) -> None:
-        if batch:
-            self._tell(lambda: self._resolve(batch))
-
-    def _tell(self, callback: Callable[[], None]) -> None:
+    def _in_loop(self, callback: Callable[..., None], *arguments: object) -> None:
         """Run *callback* on the event loop, where there still is one."""
         loop = self._loop
         if loop is None or loop.is_closed():
             return
         try:
-            loop.call_soon_threadsafe(callback)
+            loop.call_soon_threadsafe(callback, *arguments)
         except RuntimeError:
             # The loop was closed between the question and the call: no task waits any more.
             return

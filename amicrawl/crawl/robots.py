@@ -24,6 +24,7 @@ import json
 import logging
 import os
 import time
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from scrapy import Request, signals
@@ -97,7 +98,6 @@ class RobotsMiddleware:
         self._crawler = crawler
         self._run = run
         self._agent: str = crawler.settings["ROBOTSTXT_USER_AGENT"] or crawler.settings["USER_AGENT"]
-        self._cache: RobotsCache | None = None
         self._asking: dict[str, asyncio.Task[RobotsVerdict]] = {}
         self._journal: int | None = None
         """The descriptor of what was learnt in this crawl; None until there is something."""
@@ -132,7 +132,7 @@ class RobotsMiddleware:
         origin = robots_url(url)
         if words.get("dont_obey_robotstxt") or isinstance(origin, Refused):
             return None
-        policy = self._policy_for(url)
+        policy = self._policy_for(url) if self._run.pacing.overrides.has_robots else self._policy
         if policy is Robots.IGNORE:
             return None
         verdict = self._known.find(origin, now=time.time())
@@ -144,31 +144,27 @@ class RobotsMiddleware:
                 return self._give_back(ticket, str(early))
         if self._met.get(origin) != verdict.expires:
             self._heed(origin, verdict, url)
-        bound = is_bound(policy, is_requisite=bool(words.get(REQUISITE)))
-        refused = self._refusal(verdict, url, ticket) if bound else None
+        refused = None
+        if policy is Robots.OBEY or is_bound(policy, is_requisite=bool(words.get(REQUISITE))):
+            allowed = verdict.allows(url)
+            refused = None if allowed else self._refusal(verdict, ticket, waits=allowed is None)
         if refused is None and asked and _is_row(ticket) and self._spaces_requests(ticket):
             # robots.txt was a request to this host; the page is the next one, and waits for its turn.
             return Decision(Disposition.AGAIN_NOW, "robots.txt was asked for first")
         return refused
 
-    def _refusal(self, verdict: RobotsVerdict, url: str, ticket: Ticket | None) -> Decision | None:
-        """Return what follows from *verdict* for *url*; None where it allows it."""
-        allowed = verdict.allows(url)
-        if allowed is None:
+    def _refusal(self, verdict: RobotsVerdict, ticket: Ticket | None, *, waits: bool) -> Decision:
+        """Return what follows from *verdict*, which allows no request, or not yet where it *waits*."""
+        if waits:
             return self._wait(ticket, until=verdict.expires)
-        if allowed:
-            return None
         self._crawler.stats.inc_value("amicrawl/robots/refused")
         return Decision(Disposition.GIVEN_UP, verdict.reason, Failure.ROBOTS_DENIED)
 
     def _policy_for(self, url: str) -> Robots:
-        """Return what robots.txt decides at the host of *url*."""
-        overrides = self._run.pacing.overrides
-        if not overrides.has_robots:
-            return self._policy
+        """Return what robots.txt decides at the host of *url*, where single hosts have their own."""
         target = fetchable(url)
         host = "" if isinstance(target, Refused) else target.host
-        return overrides.robots_of(host, self._policy)
+        return self._run.pacing.overrides.robots_of(host, self._policy)
 
     def _heed(self, origin: str, verdict: RobotsVerdict, url: str) -> None:
         """Do what is done once for an origin, whether its robots.txt was asked for now or known."""
@@ -186,15 +182,15 @@ class RobotsMiddleware:
         host = None if ticket is None else ticket.host
         return host is not None and self._run.gates.delay_of(host) > 0
 
-    @property
+    @cached_property
     def _known(self) -> RobotsCache:
-        if self._cache is None:
-            self._cache = _read(frontier_directory(self._run.config), agent=self._agent)
-            if self._write(FILE, rows_text(self._agent, self._cache.to_rows())):
-                # What an earlier crawl that was killed had learnt is in the other file now.
-                with contextlib.suppress(OSError):
-                    self._path(JOURNAL).unlink(missing_ok=True)
-        return self._cache
+        """What is known, with what earlier crawls have kept; read when it is first needed."""
+        cache = _read(frontier_directory(self._run.config), agent=self._agent)
+        if self._write(FILE, rows_text(self._agent, cache.to_rows())):
+            # What an earlier crawl that was killed had learnt is in the other file now.
+            with contextlib.suppress(OSError):
+                self._path(JOURNAL).unlink(missing_ok=True)
+        return cache
 
     def _wait(self, ticket: Ticket | None, *, until: float) -> Decision:
         """Keep the host shut *until* then (Unix seconds), when robots.txt is asked for again."""
@@ -348,7 +344,8 @@ class RobotsMiddleware:
         """Keep what is known for the next crawl; what cannot be written is asked for again."""
         if self._journal is not None:
             os.close(self._journal)
-        if self._cache is not None and self._write(FILE, rows_text(self._agent, self._cache.to_rows())):
+        was_used = "_known" in vars(self)
+        if was_used and self._write(FILE, rows_text(self._agent, self._known.to_rows())):
             with contextlib.suppress(OSError):
                 self._path(JOURNAL).unlink(missing_ok=True)
 

@@ -175,7 +175,8 @@ class Run(CrawlState):
             self.frontier,
             self.pacing,
             wire or self.wire,
-            keep=self.record,
+            keep=self.recorder.record,
+            count=self.count,
             keep_unasked=self.record_skipped,
             fail=self.fail,
             breaker=self.breaker,
@@ -317,6 +318,10 @@ class Run(CrawlState):
     async def record(self, item: CaptureItem) -> None:
         """Keep *item*, then count it. Raises OutputError where the disk fails."""
         await self.recorder.record(item)
+        self.count(item)
+
+    def count(self, item: CaptureItem) -> None:
+        """Count *item*, which is kept."""
         self.tally.count(item)
         for heard in self.on_count:
             heard(item)

@@ -90,7 +90,7 @@ class Tally:
     def count(self, item: CaptureItem) -> None:
         """Put *item* into its class."""
         capture = item.capture
-        self.bytes_received += len(capture.head) + len(capture.body)
+        self.bytes_received += capture.received
         if 200 <= capture.status < 300 and not item.unchanged and capture.failure is None:
             self.ok += 1
         else:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.capture import Failure
@@ -108,6 +109,8 @@ class Visit:
     wire: Exchanger
     keep: Callable[[CaptureItem], Awaitable[None]]
     """Stores a capture and its row."""
+    count: Callable[[CaptureItem], None]
+    """Counts what was stored."""
     keep_unasked: Callable[[Seed, Failure, str, Provenance], Awaitable[None]]
     """Stores the row of a URL that was not asked for."""
     fail: Callable[[AmicrawlError], None]
@@ -232,23 +235,25 @@ class Visit:
 
     def exchange(self, ticket: Ticket, asked: WireRequest) -> Awaitable[Capture]:
         """Carry *asked* out for *ticket*, and return what came of it."""
-        pacing, clock = self.pacing, self.clock
-        return self.wire.fetch(asked, departs=lambda: pacing.departs(ticket, asked.url, clock()))
+        return self.wire.fetch(
+            asked, departs=partial(self.pacing.departs, ticket, asked.url, self.clock)
+        )
 
     async def _keep(self, ticket: Ticket, capture: Capture) -> Decision:
         """Have *capture* recorded, and note on *ticket* its outcome and what it leads to."""
-        dispatch = ticket.dispatch
+        dispatch, is_redirect = ticket.dispatch, capture.status in REDIRECTS
         item = CaptureItem(
             capture=capture,
-            seed=_seed_of(ticket),
+            seed=_seed_of(ticket) if dispatch is None else dispatch.offer.seed,
             attempts=ticket.attempt if dispatch is None else dispatch.attempt,
-            final_url=final_url(capture),
-            provenance=_provenance_of(ticket),
+            final_url=final_url(capture) if is_redirect or capture.failure else capture.url,
+            provenance=ticket.provenance if dispatch is None else provenance_of(dispatch.offer),
         )
         try:
             await self.keep(item)
+            self.count(item)
             outcome = ticket.outcome = outcome_of(item)
-            if capture.status in REDIRECTS:
+            if is_redirect:
                 ticket.redirect_to = item.final_url
             if self.links is not None and dispatch is not None and capture.failure is None:
                 ticket.offers = await self.links.read(item, dispatch.offer)

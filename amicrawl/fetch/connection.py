@@ -63,8 +63,8 @@ class Connection(asyncio.Protocol):
     """A connection to one address; `receiver` is called from the loop, in the order of events."""
 
     __slots__ = (
-        "_backlog", "_fault", "_layers", "_transport", "address", "descriptor", "open", "receiver",
-        "tls",
+        "_fault", "_layers", "_transport", "address", "blocked", "descriptor", "kept", "open",
+        "receiver", "tls",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -76,7 +76,10 @@ class Connection(asyncio.Protocol):
         self.open = False
         self._layers: list[TlsLayer] = []
         self._transport: asyncio.Transport
-        self._backlog = 0
+        self.blocked = 0
+        """What `backlog` was when the system last took less than it was given; 0: it took all."""
+        self.kept: Receiver | None = None
+        """Its receiver between two requests, once the pool has kept it."""
         # Not the error: its traceback leads here, which would be a cycle.
         self._fault: tuple[str, Failure] | None = None
 
@@ -91,9 +94,9 @@ class Connection(asyncio.Protocol):
     @property
     def backlog(self) -> int:
         """Bytes that were written and not taken by the system, TLS overhead included."""
-        if self._backlog and self.open:
+        if self.blocked and self.open:
             return self._transport.get_write_buffer_size()
-        return self._backlog
+        return self.blocked
 
     def waited(self) -> float:
         """Return for how many seconds the bytes just received were waiting for the loop.
@@ -201,18 +204,18 @@ class Connection(asyncio.Protocol):
 
     def pause_writing(self) -> None:
         """Note what the system has not taken."""
-        self._backlog = self._transport.get_write_buffer_size()
+        self.blocked = self._transport.get_write_buffer_size()
 
     def resume_writing(self) -> None:
         """Pass on that everything was taken."""
-        self._backlog = 0
+        self.blocked = 0
         self.receiver.writable()
 
     def _end(self, detail: str | None, *, receiver: Receiver | None = None) -> None:
         if not self.open:
             return
         self.open = False
-        receiver, self.receiver = receiver or self.receiver, _IGNORE
+        receiver, self.receiver, self.kept = receiver or self.receiver, _IGNORE, None
         self._layers = []  # each knows how to send, that is, this connection
         # Nothing is worth waiting for the peer to read it.
         if self._transport.get_write_buffer_size():
@@ -230,7 +233,8 @@ def speaking(connections: Iterable[Connection]) -> list[Connection]:
             descriptor = connection.descriptor
             by_descriptor[descriptor] = connection
             poll.register(descriptor, select.POLLIN)
-    return [by_descriptor[descriptor] for descriptor, _ in poll.poll(0)] if by_descriptor else []
+    heard = poll.poll(0) if by_descriptor else []
+    return [by_descriptor[descriptor] for descriptor, _ in heard] if heard else []
 
 
 class Conversation:

@@ -69,10 +69,6 @@ class Lateness:
         self.due = inf
         """When the next look is due."""
 
-    def at(self, now: float) -> float:
-        """Return how late the loop is *now*, in seconds."""
-        return max(self.seconds, now - self.due)
-
 
 class Watcher(Protocol):
     """Looks on while a response is received, and may end it; what came is then the response."""
@@ -161,7 +157,7 @@ class Exchange:
         else:
             self._handed = len(data)
             connection.write(data)
-            if not connection.backlog:
+            if not connection.blocked:
                 self.sent_at = self.began
             self._arm()
         if early:
@@ -169,8 +165,7 @@ class Exchange:
 
     def _count_sent(self) -> int:
         """Return how many bytes of the message the system took, as far as that is known."""
-        backlog = self.connection.backlog
-        return max(0, self._handed - backlog) if backlog else self._handed
+        return max(0, self._handed - self.connection.backlog)
 
     def abandon(self, detail: str) -> None:
         """End it from outside, unless it is over; what came is kept."""
@@ -184,7 +179,7 @@ class Exchange:
 
     def release(self) -> None:
         """Let go of the connection; after this nothing of the exchange happens any more."""
-        self.sent = self._count_sent()
+        self.sent = self._count_sent() if self.connection.blocked else self._handed
         self._unsent = memoryview(b"")
 
     def writable(self) -> None:
@@ -206,7 +201,8 @@ class Exchange:
             return
         now = time.monotonic()
         if self.first_byte is None:
-            if self._lateness.at(now) > _WORTH_ASKING:
+            late = self._lateness
+            if late.seconds > _WORTH_ASKING or now - late.due > _WORTH_ASKING:
                 # The server must not be blamed for a busy loop.
                 now = max(self.began, now - self.connection.waited())
             self.first_byte = now
@@ -277,7 +273,7 @@ class Exchange:
         """Finish, or wait as long as what has come so far deserves."""
         if more is More.NONE:
             self.reusable = not (self._unasked or self._unsent or self.sent_at is None)
-            self._finish(None)
+            self.ended.set_result(None)
         elif more is More.MUST:
             self._quiet_by = None
         elif more is More.CUT:

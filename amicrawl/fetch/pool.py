@@ -109,7 +109,11 @@ class Pool:
         if not connection.open:
             self.drop(lane, connection)
             return
-        kept = connection.receiver = _Kept(self, connection, lane, self._clock())
+        kept = connection.kept
+        if not isinstance(kept, _Kept):
+            kept = connection.kept = _Kept(self, connection, lane)
+        kept.since = self._clock()
+        connection.receiver = kept
         while waiting:
             first = waiting.popleft()
             if not first.done():
@@ -157,11 +161,11 @@ class _Kept:
 
     __slots__ = ("_connection", "_pool", "lane", "since")
 
-    def __init__(self, pool: Pool, connection: Connection, lane: Lane, since: float) -> None:
+    def __init__(self, pool: Pool, connection: Connection, lane: Lane) -> None:
         self._pool = pool
         self._connection = connection
         self.lane = lane
-        self.since = since
+        self.since = 0.0
 
     def received(self, _data: bytes) -> None:
         self._pool.discard(self._connection)

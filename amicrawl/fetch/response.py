@@ -100,7 +100,10 @@ def read_regular_head(data: bytes, *, method: str, limit: int) -> tuple[int, Hea
     status, end = int(match[2]), match.end()
     if status < 200:
         return None
-    return end, _head_of(data[:end], method, status, match[1].decode(), regular=True)
+    section, version = data[:end], match[1].decode()
+    noted = noted_fields(section, regular=True)
+    framing = _framing(method, status, version, fields=noted, regular=True)
+    return end, Head(status, f"http/{version}", section, noted, framing)
 
 
 def read_head(head: bytes, *, method: str) -> Head:
@@ -108,15 +111,12 @@ def read_head(head: bytes, *, method: str) -> Head:
     status = status_of(head)
     if status is None or status < 100:
         status = UNREADABLE_STATUS
-    version = _VERSION.match(head)
+    match = _VERSION.match(head)
+    version = match[1].decode() if match else ""
     regular = REGULAR_HEAD.fullmatch(head) is not None
-    return _head_of(head, method, status, version[1].decode() if version else "", regular=regular)
-
-
-def _head_of(section: bytes, method: str, status: int, version: str, *, regular: bool) -> Head:
-    noted = noted_fields(section, regular=regular)
+    noted = noted_fields(head, regular=regular)
     framing = _framing(method, status, version, fields=noted, regular=regular)
-    return Head(status, f"http/{version}" if version else None, section, noted, framing)
+    return Head(status, f"http/{version}" if version else None, head, noted, framing)
 
 
 def _framing(
@@ -238,24 +238,21 @@ class ResponseReader:
             return More.CUT
         if self.section is None:
             return More.MUST
-        ends, length, _ = self.section.framing
+        ends, length, reusable = self.section.framing
         if self._chunks is not None:
             return self._more_chunks(self._chunks)
         got = self._body_length
         if ends is Ends.UNSURE:
             return More.SURPLUS if 0 < length <= got else More.MAY
         if ends is not Ends.BY_CLOSE and got >= length:
-            return self._complete(surplus=got > length)
+            return More.NONE if reusable and got == length else More.SURPLUS
         return More.CUT if self._max_body <= got < length else More.MUST
 
     def _more_chunks(self, chunks: ChunkReader) -> More:
         if chunks.done:
-            return self._complete(surplus=chunks.surplus > 0 or chunks.lax)
+            reusable = self.section is not None and self.section.framing.reusable
+            return More.SURPLUS if chunks.surplus or chunks.lax or not reusable else More.NONE
         return More.MAY if chunks.broken or chunks.last_chunk_read else More.MUST
-
-    def _complete(self, *, surplus: bool) -> More:
-        reusable = self.section is not None and self.section.framing.reusable
-        return More.NONE if reusable and not surplus else More.SURPLUS
 
     @property
     def payload_digest(self) -> tuple[str, int] | None:

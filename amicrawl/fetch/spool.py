@@ -68,15 +68,15 @@ class Spool:
         _write_all(self._file, block)
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield what has been written, in order; may be called again, and from another thread."""
+        """Return what has been written, in order; may be called again, and from another thread."""
         if self._closed:
             raise ValueError("This body was closed and cannot be read any more.")
-        if self._file is None:
-            yield from tuple(self._blocks)
-            return
+        return iter(tuple(self._blocks)) if self._file is None else self._blocks_of(self._file)
+
+    def _blocks_of(self, file: FileIO) -> Iterator[bytes]:
         offset = 0
         while offset < self._length:
-            block = os.pread(self._file.fileno(), min(_READ, self._length - offset), offset)
+            block = os.pread(file.fileno(), min(_READ, self._length - offset), offset)
             if not block:
                 raise OutputError(
                     f"A temporary file in {self._directory} was cut short at byte {offset}."

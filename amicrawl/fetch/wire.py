@@ -26,6 +26,7 @@ from amicrawl.fetch.failures import NotConnectedError, one_line
 from amicrawl.fetch.pool import Pool
 from amicrawl.fetch.request import compose
 from amicrawl.fetch.resolver import Resolver, Threads, system_lookup
+from amicrawl.fetch.response import Ends
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -112,15 +113,32 @@ class Wire:
         if self._closing is not None:
             raise UsageError("This wire is closed. Open another one.")
         began_at, began = self._clock(), time.monotonic()
-        pool = self._pool or self._open()
-        timeout = self._limits.timeout if request.timeout is None else request.timeout
+        pool, limits = self._pool or self._open(), self._limits
+        # Less what was lost so far: the deadline of an exchange that begins later has that added.
+        deadline = began + (limits.timeout if request.timeout is None else request.timeout) - self._stood
         self._active += 1
         try:
             message = compose(request, policy=self._tls)
-            exchange = await self._carry(
-                pool, message, departs=departs, watcher=watcher, deadline=began + timeout,
-                max_body=request.max_body,
-            )  # fmt: skip
+            lane = pool.lane(message.route)
+            connection = (pool.take(lane) or await pool.wait(lane)) if message.repeatable else None
+            while True:
+                is_kept = connection is not None
+                if connection is None:
+                    departs()
+                    connection = await self._dial(pool, lane, deadline + self._stood)
+                exchange = self._exchange(connection, message, deadline + self._stood, request, watcher)
+                try:
+                    self._begin(exchange, departs, is_kept=is_kept)
+                    await exchange.ended
+                except BaseException:
+                    exchange.body.close()
+                    raise
+                finally:
+                    self._end(pool, lane, exchange, keep=message.keep)
+                if not is_kept or exchange.failure not in _STALE or self._closing is not None:
+                    return _capture(request, message, exchange)
+                exchange.body.close()
+                connection = None
         except NotConnectedError as error:
             return Capture(
                 url=request.url,
@@ -132,8 +150,8 @@ class Wire:
             )
         finally:
             self._active -= 1
-            self._note_close()
-        return _capture(request, message, exchange)
+            if not self._active:
+                self._note_close()
 
     async def close(self) -> None:
         """End what is under way, whose captures are then failures, and give everything back."""
@@ -157,8 +175,8 @@ class Wire:
         return self._closing is not None
 
     def _note_close(self) -> None:
-        """Let `close` go on once nothing is under way."""
-        if self._closing is not None and not self._active:
+        """Let `close` go on: nothing is under way any more."""
+        if self._closing is not None:
             self._closing.set()
 
     def _open(self) -> Pool:
@@ -177,63 +195,43 @@ class Wire:
 
         return TlsClient(ca_file=self._ca_file, settings=self._tls_settings or TlsSettings())
 
-    async def _carry(
-        self, pool: Pool, message: Message, *, departs: Callable[[], None], deadline: float,
-        max_body: int | None, watcher: Watcher | None,
+    def _exchange(
+        self, connection: Connection, message: Message, deadline: float, request: WireRequest,
+        watcher: Watcher | None,
     ) -> Exchange:  # fmt: skip
-        """Send *message*, on a kept connection if there is one; receive the response."""
+        """Return the exchange of *message* on *connection*, still to begin, and watch its time."""
         limits, patience = self._limits, self._patience
-        lane = pool.lane(message.route)
-        deadline -= self._stood
-        connection: Connection | None = None
-        if message.repeatable:
-            connection = pool.take(lane) or await pool.wait(lane)
-        while True:
-            is_kept = connection is not None
-            if connection is None:
-                departs()
-                connection = await self._dial(pool, lane, deadline + self._stood)
-            exchange = Exchange(
-                connection, message, limits=limits, deadline=deadline + self._stood, watcher=watcher,
-                max_body=limits.max_body if max_body is None else max_body or sys.maxsize,
-                lateness=self._lateness, ended=self._loop.create_future(),
-                answer_within=None if patience is None else patience.seconds,
-            )  # fmt: skip
-            self._exchanges.add(exchange)
-            if self._timer is None:
-                self._watch_time()
-            try:
-                if self._closing is not None:
-                    exchange.abandon(_CLOSED)
-                elif is_kept:
-                    self._send_soon(exchange, departs)
-                else:
-                    departs()
-                    exchange.start(self._clock())
-                await exchange.ended
-            except BaseException:
-                exchange.body.close()
-                raise
-            finally:
-                self._end(pool, lane, exchange, keep=message.keep)
-            if not is_kept or exchange.failure not in _STALE or self._closing is not None:
-                return exchange
-            exchange.body.close()
-            connection = None
+        exchange = Exchange(
+            connection, message, limits=limits, deadline=deadline, watcher=watcher,
+            max_body=limits.max_body if request.max_body is None else request.max_body or sys.maxsize,
+            lateness=self._lateness, ended=self._loop.create_future(),
+            answer_within=None if patience is None else patience.seconds,
+        )  # fmt: skip
+        self._exchanges.add(exchange)
+        if self._timer is None:
+            self._watch_time()
+        return exchange
 
-    def _send_soon(self, exchange: Exchange, departs: Callable[[], None]) -> None:
-        """Begin *exchange*, on a kept connection, together with all others of this turn of the loop.
+    def _begin(self, exchange: Exchange, departs: Callable[[], None], *, is_kept: bool) -> None:
+        """Send the message of *exchange*.
 
-        So one look at all of their connections is enough, and servers nearby are woken once.
+        On a kept connection, together with all others of this turn of the loop: one look at all of their
+        connections is enough, and servers nearby are woken once.
         """
-        if not self._departing:
-            self._loop.call_soon(self._send)
-        self._departing.append((exchange, departs))
+        if self._closing is not None:
+            exchange.abandon(_CLOSED)
+        elif not is_kept:
+            departs()
+            exchange.start(self._clock())
+        else:
+            if not self._departing:
+                self._loop.call_soon(self._send)
+            self._departing.append((exchange, departs))
 
     def _send(self) -> None:
         departing, self._departing = self._departing, []
         # Unrequested bytes belong to no request, and their server is about to close the connection.
-        for connection in speaking(exchange.connection for exchange, _ in departing):
+        for connection in speaking([exchange.connection for exchange, _ in departing]):
             connection.close()
         for exchange, departs in departing:
             if exchange.ended.done():
@@ -317,8 +315,8 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
     capture = Capture(
         url=request.url,
         started=_moment(exchange.started),
-        duration_ms=_milliseconds((exchange.last_byte or time.monotonic()) - began),
-        ttfb_ms=None if first is None else _milliseconds(first - began),
+        duration_ms=int(((exchange.last_byte or time.monotonic()) - began) * 1000),
+        ttfb_ms=None if first is None else int((first - began) * 1000),
         request=message.recorded(exchange.sent, request.hidden),
         ip_address=exchange.connection.address,
         tls=exchange.connection.tls,
@@ -333,7 +331,8 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
     capture.body = exchange.body
     capture.status = section.status
     capture.protocol = section.protocol
-    capture.payload_digest = reader.payload_digest
+    if section.framing.ends is Ends.BY_CHUNKS:
+        capture.payload_digest = reader.payload_digest
     # The head has been read already; this is the value that the property would work out again.
     capture.noted = section.noted
     return capture

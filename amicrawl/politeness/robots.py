@@ -126,7 +126,7 @@ class RobotsRules:
         target = _target(url)
         if target == "/robots.txt" or target.startswith("/robots.txt%3F"):
             return True
-        if self.steps(target) > MOST_STEPS:
+        if self._steps[1] and self.steps(target) > MOST_STEPS:
             return False
         matcher = self._matcher
         if matcher is None:

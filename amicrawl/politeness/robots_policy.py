@@ -235,14 +235,19 @@ class RobotsCache:
 
         To be called for every URL: what others hold on to is not counted as memory.
         """
-        verdict = self.previous(origin)
+        entry = self._verdicts.get(origin)
         # What expires later than it can was written by a clock that went wrong.
-        if verdict is None or not now < verdict.expires <= now + LONGEST_KEPT:
+        if entry is None or not now < entry[0].expires <= now + LONGEST_KEPT:
             return None
         self._verdicts.move_to_end(origin)
-        if verdict.rules is not None:
-            self._note_unfolded(origin, verdict.rules.weight)
-        return verdict
+        rules = entry[0].rules
+        if rules is not None:
+            # Rules never change, and so does what they weigh.
+            if origin in self._unfolded:
+                self._unfolded.move_to_end(origin)
+            else:
+                self._note_unfolded(origin, rules.weight)
+        return entry[0]
 
     def previous(self, origin: str) -> RobotsVerdict | None:
         """Return what was known of *origin* last, though it may have expired: for `judge_robots`."""

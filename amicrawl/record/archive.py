@@ -17,6 +17,7 @@ One crawl at a time has a directory. Synchronous, for one thread.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from amicrawl import __version__
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from datetime import datetime
     from pathlib import Path
 
+    from amicrawl.capture import Capture
     from amicrawl.config import CrawlConfig
     from amicrawl.record.captures import CaptureItem
     from amicrawl.record.digests import Digests
@@ -123,11 +125,12 @@ class Archive:
         due = self._sync_is_due()
         # A file about to be sealed outlives any crash; its rows must do so first.
         self.index.commit(sync=due or self.warc.writer.will_seal)
-        self.warc.commit(sync=due)
+        self.warc.writer.commit(sync=due)
         if due:
             self._unsynced_bytes = 0
             self._synced_at = self._monotonic()
-        self._tell_of_sealed()
+        if len(self.warc.writer.sealed) > self._told:
+            self._tell_of_sealed()
 
     def seal(self) -> None:
         """Finish all files, and give the directory up."""
@@ -189,6 +192,7 @@ def _setting_text(value: Any) -> str:
     return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
+_CAPTURE: Callable[[CaptureItem], Capture] = attrgetter("capture")
 _SURELY_NAMEABLE = URI_LIMIT // 12
 """Characters that become `URI_LIMIT` bytes where each has four octets, and these are percent-encoded."""
 
@@ -226,8 +230,8 @@ class WarcStage:
             if len(item.capture.url) > _SURELY_NAMEABLE:
                 _fail_unnameable(item)
         kept = [item for item in items if item.capture.status]
-        digests = [digests_of(item.capture) for item in kept]
-        exchanges = [self._records(item, found) for item, found in zip(kept, digests, strict=True)]
+        digests = list(map(digests_of, map(_CAPTURE, kept)))
+        exchanges = list(map(self._records, kept, digests))
         for item, location in zip(kept, self.writer.add(exchanges), strict=True):
             item.location = location
 

@@ -186,6 +186,7 @@ def row_of(item: CaptureItem) -> Row:
     content_type, etag, last_modified = item.described = _described(item)
     failed, original = capture.status == 0, item.original
     via, link, hops, _ = item.provenance
+    final_url = url if item.final_url == url else _printable(item.final_url) or url
     return {
         "url": url,
         "host": host_of(url),
@@ -202,7 +203,7 @@ def row_of(item: CaptureItem) -> Row:
         "meta_json": _meta_json(item),
         "etag": etag,
         "last_modified": last_modified,
-        "final_url": "" if failed else _printable(item.final_url) or url,
+        "final_url": "" if failed else final_url,
         "ip_address": capture.ip_address or "",
         "protocol": capture.protocol or "",
         "ttfb_ms": capture.ttfb_ms if capture.ttfb_ms is None else min(capture.ttfb_ms, _INT32_MAX),
@@ -213,10 +214,10 @@ def row_of(item: CaptureItem) -> Row:
         "payload_digest": item.payload_digest,
         "original_url": _printable(original.url) if original is not None else "",
         "original_at": original.captured_at if original is not None else 0,
-        "via": _printable(via),
+        "via": _printable(via) if via else "",
         "link": link,
         "hops": hops,
-        "page": _printable(item.page),
+        "page": _printable(item.page) if item.page else "",
         "resource_type": item.resource_type,
     }
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.message import is_chunked
@@ -44,6 +45,7 @@ def _spreading() -> list[tuple[int, int]]:
 
 
 _SPREADING = _spreading()
+_sha1 = partial(hashlib.sha1, usedforsecurity=False)
 _LINE_END_TWICE = b"\r\n\r\n"
 # warcio ends a head at a line of nothing but white space, in any script; fastwarc only at CRLFCRLF.
 # A line without one printable ASCII character is held for blank here, to be on the safe side.
@@ -86,7 +88,7 @@ def digests_of(capture: Capture) -> Digests:
             payload_length += len(piece)
         payload = decoded.hexdigest()
     else:
-        payload, payload_length = behind_head.hex(), len(capture.body)
+        payload, payload_length = behind_head.hex(), capture.received - len(capture.head)
     wire_payload = _wire_payload(capture, behind_head)
     request, whole, *wire = labels(
         _sha1(capture.request).digest(), block.digest(), *([wire_payload] if wire_payload else [])
@@ -143,7 +145,3 @@ def _wire_payload(capture: Capture, body: bytes) -> bytes | None:
     for piece in capture.body.blocks():
         digest.update(piece)
     return digest.digest()
-
-
-def _sha1(first: bytes = b"") -> hashlib._Hash:
-    return hashlib.sha1(first, usedforsecurity=False)

@@ -220,13 +220,18 @@ class CapturesJournal:
 
     def commit(self, *, sync: bool) -> None:
         """Write the rows that were added, and with *sync* force them to disk."""
-        with self._trust.at_stake():
+        self._trust.check()
+        try:
             if self._pending:
-                self._open().write(b"".join(self._pending))
+                file = self._file or self._begun()
+                file.write(b"".join(self._pending))
                 self._pending.clear()
                 self.pending_bytes = 0
             if sync and self._file is not None:
                 self._file.sync()
+        except BaseException as error:
+            self._trust.end(error)
+            raise
 
     def seal(self) -> SealedFile:
         """Write what was added, and turn the journals of the directory into `captures.parquet`.
@@ -250,8 +255,7 @@ class CapturesJournal:
         if self._file is not None:
             self._file.close()
 
-    def _open(self) -> OutputFile:
-        if self._file is None:
-            name = JOURNAL_NAME.format(next_journal(self._directory))
-            self._file = OutputFile(self._directory / name, disk=self._disk)
+    def _begun(self) -> OutputFile:
+        name = JOURNAL_NAME.format(next_journal(self._directory))
+        self._file = OutputFile(self._directory / name, disk=self._disk)
         return self._file

@@ -115,7 +115,8 @@ def encode_head(record: Record) -> bytes:
     """Return the header of *record*, blank line included."""
     return (
         f"WARC/1.1\r\nWARC-Type: {record.type}\r\nWARC-Record-ID: {record.record_id}\r\n"
-        f"WARC-Date: {record.date}\r\n{record.lines}Content-Length: {record.block_length}\r\n\r\n"
+        f"WARC-Date: {record.date}\r\n{record.lines}"
+        f"Content-Length: {len(record.lead) + len(record.body)}\r\n\r\n"
     ).encode()
 
 

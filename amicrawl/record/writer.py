@@ -18,7 +18,7 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import OutputFile, Trust, explained
+from amicrawl.disk import OutputFile, Trust, explained, explanation
 from amicrawl.record.files import DEFAULT_PREFIX, SealedFile, number_in, warc_name
 from amicrawl.record.warc import gzip_member, warcinfo_record, write_gzip_member
 
@@ -104,28 +104,33 @@ class WarcWriter:
         self._records = 0
         self._sha256 = hashlib.sha256()
         self._trust = Trust(directory)
-
-    @property
-    def will_seal(self) -> bool:
+        self.will_seal = False
         """Whether the next commit finishes a file."""
-        return any(pending.is_last for pending in self._pending)
 
     def add(self, exchanges: Sequence[Sequence[Record]]) -> list[RecordLocation]:
         """Take the records of *exchanges*, and return where the last of each will lie."""
-        with self._trust.at_stake():
-            compressed = [[self._member(record) for record in records] for records in exchanges]
-        return [self._append(members) for members in compressed]
+        self._trust.check()
+        try:
+            compressed = [list(map(self._member, records)) for records in exchanges]
+        except BaseException as error:
+            self._trust.end(error)
+            raise
+        return list(map(self._append, compressed))
 
     def commit(self, *, sync: bool) -> None:
         """Write what was added, and with *sync* force it to disk."""
-        with self._trust.at_stake():
+        self._trust.check()
+        try:
             while self._pending:
                 self._write(self._pending[0])
                 if self._pending.pop(0).is_last:
                     self._seal()
-            self.pending_bytes = 0
+            self.pending_bytes, self.will_seal = 0, False
             if sync and self._file is not None:
                 self._file.sync()
+        except BaseException as error:
+            self._trust.end(error)
+            raise
 
     def seal(self) -> None:
         """Write what was added and finish the file being written, if there is one."""
@@ -168,7 +173,7 @@ class WarcWriter:
         length = len(members[-1])
         location = RecordLocation(pending.name, self._offset - length, length)
         if self._offset >= self._max_size:
-            pending.is_last = True
+            pending.is_last = self.will_seal = True
             self._name = ""
         return location
 
@@ -195,9 +200,11 @@ class WarcWriter:
             self._records, self._sha256 = 0, hashlib.sha256()
             path = self._directory / pending.name
             self._file = OutputFile(path, disk=self._disk, digest=self._sha256)
-        with explained(self._directory, "read for a temporary file"):
+        try:
             for block in _blocks(pending.pieces):
                 self._file.write(block)
+        except OSError as error:
+            raise explanation(error, self._directory, "read for a temporary file") from error
         self._records += pending.records
 
     def _seal(self) -> None:

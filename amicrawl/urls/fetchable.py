@@ -15,6 +15,7 @@ out, since what it gives is archived.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import AddressValueError, IPv6Address
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes, unquote_to_bytes
@@ -53,9 +54,11 @@ class Fetchable(NamedTuple):
     """The same without fragment, for a library that takes URLs; none can read another host out of it."""
 
 
+# A URL is read by its robots.txt, by its request and for its key, mostly within one turn of the loop.
+@lru_cache(maxsize=16)
 def fetchable(url: str | bytes) -> Fetchable | Refused:
     """Return what is fetched for *url*. White space around it does not count."""
-    text = text_of(url)
+    text = url if isinstance(url, str) and url.isascii() else text_of(url)
     match = _PLAIN.fullmatch(text) if len(text) <= LONGEST_URL else None
     if match is None:
         return _encoded(text.strip(WHITE_SPACE))

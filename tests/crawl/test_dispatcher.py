@@ -25,7 +25,7 @@ class Rows:
             return None
         self.left -= 1
         self._events.append("taken")
-        return SimpleNamespace(key=(self.left, 0))
+        return SimpleNamespace(offer=SimpleNamespace(key=SimpleNamespace(host=self.left)))
 
     def next_moment(self, _: float) -> None:
         return None
@@ -50,7 +50,7 @@ async def events_of_a_crawl() -> list[str]:
     over = asyncio.Event()
     rows: Any = Rows(events)
     visits: Any = Visits(events)
-    pacing: Any = SimpleNamespace(addresses=None, opens_at=lambda: float("-inf"))
+    pacing: Any = SimpleNamespace(addresses=None, bandwidth=None, opens_at=lambda: float("-inf"))
     dispatcher = Dispatcher(
         rows,
         pacing,

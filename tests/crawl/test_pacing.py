@@ -197,7 +197,7 @@ def test_the_delay_of_an_address_begins_when_the_request_leaves() -> None:
         addresses.learn(f"http://{name}.example/", ADDRESS)
     rules.enter(first, 100.0)
     assert rules.admit(first, "http://a.example/", 100.0)
-    rules.departs(first, "http://a.example/", 105.0)
+    rules.departs(first, "http://a.example/", lambda: 105.0)
     rules.enter(second, 105.25)
     assert not rules.admit(second, "http://b.example/", 105.25)
     assert addresses.next_moment() == 105.5

@@ -25,6 +25,7 @@ class Line:
     def __init__(self) -> None:
         self.open = True
         self.receiver: Receiver
+        self.kept: Receiver | None = None
 
     def close(self) -> None:
         self.open = False
