@@ -221,7 +221,7 @@ class PageExchanges:
     async def _host_opens(self, host: int) -> Excluded | None:
         """Wait until *host* may be asked, as far as more than its delay is in the way."""
         run = self._crawl.run
-        if run.breaker.is_open(host):
+        if host in run.breaker.given_up:
             return Excluded(Failure.HOST_SKIPPED, "the host had not answered before and was given up")
         while True:
             reason, wait = run.pacing.held_back(host, run.clock())

@@ -77,7 +77,6 @@ class Dispatcher:
     async def drain(self) -> None:
         """Start nothing more, and wait until what is under way has come to its end."""
         self._drains = True
-        self._disarm()
         while self._visits:
             await asyncio.wait(self._visits)
 
@@ -85,7 +84,9 @@ class Dispatcher:
         """Start what may be started now, and come again when more may be."""
         assert self._loop is not None
         self._is_due = False
-        self._disarm()
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if self._drains or not self._may_start():
             return
         now = self._clock()
@@ -99,11 +100,6 @@ class Dispatcher:
             return
         if moment is not None:
             self._timer = self._loop.call_later(max(0.0, moment - now), self.wake)
-
-    def _disarm(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
 
     def _start_some(self, now: float) -> bool:
         """Start what may be started at *now*, up to a number; return whether there may be more."""

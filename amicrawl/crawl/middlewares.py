@@ -73,7 +73,7 @@ class PolitenessMiddleware:
             key = run.key_of(request.url)
             if isinstance(key, Refused):
                 return
-            if run.breaker.is_open(key.host):
+            if key.host in run.breaker.given_up:
                 raise IgnoreRequest("the host had not answered before and was given up")
             ticket = Ticket(key.host)
         decision = await self.admit(request.url, ticket, request.meta)

@@ -207,7 +207,7 @@ class Pacing:
                 retry_after=outcome.retry_after,
             )
             opens = max(started + pace.interval, pace.until)
-            if outcome.status:
+            if outcome.status and (is_busy(outcome.status) or host in self.gates.probed):
                 self.gates.probe(host, on=is_busy(outcome.status))
         if self.bandwidth is not None:
             self.bandwidth.spend(host, ticket.received, now, expected=ticket.expected)
@@ -280,7 +280,7 @@ class AddressPace:
             for host in hosts:
                 address = self._stands.pop(host, "")
                 self._gates.release(host, now)
-                if self._breaker.is_open(host) or now < self._gates.opens_at(host) < inf:
+                if host in self._breaker.given_up or now < self._gates.opens_at(host) < inf:
                     self._lines.leave(address, host, now)
 
     def next_moment(self) -> float | None:

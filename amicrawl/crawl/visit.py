@@ -141,8 +141,11 @@ class Visit:
         try:
             try:
                 decision = self._admit(ticket, dispatch)
-                if decision is None and self.rules:
-                    decision = await self._ask_rules(ticket, dispatch.offer)
+                for rule in self.rules if decision is None else ():
+                    offer = dispatch.offer
+                    decision = await rule.admit(offer.seed.url, ticket, offer.extra or _NO_WORDS)
+                    if decision is not None:
+                        break
                 if decision is None:
                     assert self.request_of is not None
                     decision = await self._fetch(ticket, self.request_of(dispatch))
@@ -175,15 +178,6 @@ class Visit:
             self.pacing.withdraw(ticket)
             return Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
         return None if self.pacing.admit(ticket, dispatch.offer.seed.url, self.clock()) else NO_TURN
-
-    async def _ask_rules(self, ticket: Ticket, offer: Offer) -> Decision | None:
-        """Return why *offer* is not asked for now, by the rules in their order; None where it may be."""
-        url, words = offer.seed.url, offer.extra or _NO_WORDS
-        for rule in self.rules:
-            decision = await rule.admit(url, ticket, words)
-            if decision is not None:
-                return decision
-        return None
 
     async def _fetch(self, ticket: Ticket, asked: WireRequest | Refused) -> Decision:
         """Exchange and judge; what is the last word on the URL is kept, and followed."""
@@ -316,7 +310,7 @@ class Visit:
         """Give the frontier the outcome of *ticket*, a row that was fetched, and what it leads to."""
         assert ticket.dispatch is not None
         assert ticket.outcome is not None
-        key = ticket.dispatch.key
+        key = ticket.dispatch.offer.key
         if ticket.offers and self.links is not None:
             # Before the page is settled: a page that is done has given what it leads to.
             self.links.hand_over(ticket.offers)

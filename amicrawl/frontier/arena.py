@@ -75,7 +75,12 @@ class StringArena:
 
         Raises AmicrawlError where *reference* leads nowhere: the rows were checked when they came in.
         """
-        block, at = self._block_at(reference)
+        block: mmap.mmap | bytearray
+        mapped = self._read_only
+        if mapped is not None and reference < len(mapped):
+            block, at = mapped, reference
+        else:
+            block, at = self._block_at(reference)
         # Nearly every string is shorter than 128 octets, and so is the length of the one behind it.
         try:
             end = at + 1 + block[at]

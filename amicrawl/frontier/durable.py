@@ -174,7 +174,7 @@ class DurableFrontier:
     @property
     def queued(self) -> int:
         """How many rows are due and still to be handed out, later attempts included."""
-        return len(self._queue)
+        return self._queue.waiting
 
     @property
     def later(self) -> int:
@@ -212,7 +212,7 @@ class DurableFrontier:
 
     def has_pending(self) -> bool:
         """Return whether a row is due or in flight; takes constant time."""
-        return bool(self._flights) or len(self._queue) > 0
+        return bool(self._flights) or self._queue.waiting > 0
 
     def offer(self, offer: Offer) -> bool:
         """Take *offer* as a new row; return False, and change nothing, if its key is known.
@@ -251,7 +251,7 @@ class DurableFrontier:
             return None
         if self._wall() >= self._hour_ends:
             self._turn_wheel()
-        silent = flights.silent < limit.for_silent
+        silent = not flights.silent or flights.silent < limit.for_silent
         taken = self._queue.take(now, silent=silent)
         if taken is not None:
             dispatch = self._hand_out(taken.number, skip=taken.skip)
@@ -292,8 +292,7 @@ class DurableFrontier:
         self._settling.settle(
             flight.number, flight.row, known, outcome, was=_IN_FLIGHT, hour=int(wall // _HOUR)
         )
-        self._leave(flight, now)
-        wait = self._gates.opens_at(key[0]) - now
+        wait = self._leave(flight, now) - now
         self.hosts.settled(key[0], outcome, opens=ceil(wall + wait) if 0 < wait < inf else 0)
         if _NOTED_AT_ONCE <= wait < inf:
             self.flush()
@@ -328,8 +327,7 @@ class DurableFrontier:
             self._attempts[flight.number] = flight.attempt
         row = self._move(flight, Event.RELEASED)
         self._queue.push(key[0], place_of(row, flight.number))
-        self._leave(flight, now)
-        wait = self._gates.opens_at(key[0]) - now
+        wait = self._leave(flight, now) - now
         if _NOTED_AT_ONCE <= wait < inf:
             self.hosts.note_wait(key[0], opens=ceil(self._wall() + wait))
             self.flush()
@@ -343,7 +341,8 @@ class DurableFrontier:
         flights, limit = self._flights, self._limit
         if len(flights) - flights.received >= limit.limit:
             return None
-        return self._queue.next_moment(now, silent=flights.silent < limit.for_silent)
+        silent = not flights.silent or flights.silent < limit.for_silent
+        return self._queue.next_moment(now, silent=silent)
 
     def flush(self) -> None:
         """Write every change to the journal: from here on they outlive the process."""
@@ -412,7 +411,7 @@ class DurableFrontier:
         self._status_counts.put_in_flight(number, was=was)
         offer = offer_of(partition, row, self._revisits)
         attempt = self._attempts.pop(number, 1) if self._attempts else 1
-        silent = not (skip or self._breaker.has_spoken(row.host))
+        silent = not (skip or row.host in self._breaker.spoken)
         flight = Flight(offer, attempt, skip=skip, number=number, row=row, silent=silent)
         self._flights.enter(flight)
         return flight
@@ -425,7 +424,7 @@ class DurableFrontier:
             host, attempt = flight.row.host, flight.attempt
             verdict = judge(host, outcome, attempt=attempt, breaker=self._breaker, limit=self._limit)
             flight.again = verdict is _RETRY
-            if verdict is _COUNT and self._breaker.is_open(host):
+            if verdict is _COUNT and host in self._breaker.given_up:
                 self._queue.give_up(host)
         return flight.again
 
@@ -439,7 +438,10 @@ class DurableFrontier:
         priority, reference = priority_and_reference(self.partition.state.rows.read(number))
         return place(order_of(priority), reference, number)
 
-    def _leave(self, flight: Flight, now: float) -> None:
+    def _leave(self, flight: Flight, now: float) -> float:
+        """End *flight*, and return when its host may be asked again."""
         self._flights.leave(flight)
-        if not flight.skip and not flight.received:
-            self._queue.end(flight.row.host, now)
+        host = flight.row.host
+        if flight.skip or flight.received:
+            return self._gates.opens_at(host)
+        return self._queue.end(host, now)

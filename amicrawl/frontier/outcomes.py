@@ -62,11 +62,14 @@ _CAUSES: Mapping[Failure | None, Cause] = {
 }
 _NO_ERRORS = frozenset({Event.REFUSED, Event.REFUSED_BY_ROBOTS, Event.SOFT_404})
 _FIRST_RETURNS = {
-    event: RETURNS[event].first for event in (Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED)
+    event: (after(Status.IN_FLIGHT, event), RETURNS[event].first)
+    for event in (Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED)
 }
+"""What a capture makes of a row, and after how many hours it is due again."""
 # Bound here, as a look-up in an enumeration is a call, and these are needed for every page.
 _IN_FLIGHT, _FINAL = Status.IN_FLIGHT, Verdict.FINAL
-_CAPTURED, _BUSY, _FAILED = Event.CAPTURED, Event.BUSY, Event.FAILED
+_CAPTURED, _UNCHANGED = Event.CAPTURED, Event.UNCHANGED
+_BUSY, _FAILED = Event.BUSY, Event.FAILED
 _MANY_SMALL = 0xFF
 _MANY_ERRORS = 0xFFFF
 LONGEST_WAIT = 7 * 24
@@ -78,8 +81,10 @@ def event_of(outcome: Outcome, *, in_a_row: int) -> Event:
 
     *in_a_row* is how often before the row came to nothing, without an answer between.
     """
-    failure = outcome.failure
+    failure, found = outcome.failure, outcome.found
     if failure is None:
+        if 200 <= outcome.status <= 299:
+            return _UNCHANGED if found is not None and found.unchanged else _CAPTURED
         event = _event_of_status(outcome)
     elif failure is Failure.ROBOTS_DENIED:
         event = Event.REFUSED_BY_ROBOTS
@@ -94,9 +99,6 @@ def event_of(outcome: Outcome, *, in_a_row: int) -> Event:
 
 def _event_of_status(outcome: Outcome) -> Event:
     status = outcome.status
-    if 200 <= status <= 299:
-        unchanged = outcome.found is not None and outcome.found.unchanged
-        return Event.UNCHANGED if unchanged else _CAPTURED
     if status in _NOT_NOW or 500 <= status <= 599:
         return _BUSY
     if status == 410:
@@ -116,9 +118,9 @@ def settled(
     Of a capture, *found* are the fields that say what was found, and when it is due again by its rate of
     change, if that is known.
     """
-    status, failure = after(_IN_FLIGHT, event), outcome.failure
-    first = _FIRST_RETURNS.get(event)
-    if first is not None:
+    capture = _FIRST_RETURNS.get(event)
+    if capture is not None:
+        status, first = capture
         fields = {
             "status": status,
             "http_status": outcome.status & 0xFFFF,
@@ -126,6 +128,7 @@ def settled(
             "retry_count": 0,
         }
         return row.changed(fields, *found)
+    status, failure = after(_IN_FLIGHT, event), outcome.failure
     in_a_row = min(row.retry_count + 1, _MANY_SMALL)
     is_error = event not in _NO_ERRORS
     fields = {
@@ -189,7 +192,7 @@ def judge(
         return _FINAL
     if outcome.answered:
         breaker.answered(host)
-    if BLAME[failure] is Blame.SILENCE and breaker.has_spoken(host):
+    if BLAME[failure] is Blame.SILENCE and host in breaker.spoken:
         limit.lost()
     # The loss just noted counts towards the congestion that may excuse the host.
     return breaker.failed(host, failure, attempt=attempt, congested=limit.congested)

@@ -106,24 +106,24 @@ class Rotation:
         self._turns = 0
         self._stale = 0
 
-    def ready(self, lane: HostQueue) -> None:
-        """File *lane*, which has rows, as one that may be asked now."""
-        self._number(lane)
-        order = lane.order = lane.first_order
-        heappush(self._ready, (order, lane.turn, lane))
-
-    def wait(self, lane: HostQueue, moment: float) -> None:
-        """File *lane*, which has rows, as one that may be asked from *moment* on."""
-        self._number(lane)
-        lane.order = None
-        heappush(self._waiting, (moment, lane.turn, lane))
-
     def file(self, lane: HostQueue, opens: float, now: float) -> None:
-        """File *lane*, whose host may be asked from *opens* on; nowhere for infinity."""
+        """File *lane*, which has rows, by the moment *opens* from which its host may be asked.
+
+        It is ready where that has passed by *now*, and else waiting; for infinity it is filed nowhere.
+        """
+        if opens == inf:
+            return
+        filed = lane.turn
+        self._turns += 1
+        lane.turn = self._turns
         if opens <= now:
-            self.ready(lane)
-        elif opens < inf:
-            self.wait(lane, opens)
+            order = lane.order = lane.first_order
+            heappush(self._ready, (order, lane.turn, lane))
+        else:
+            lane.order = None
+            heappush(self._waiting, (opens, lane.turn, lane))
+        if filed > 0:
+            self._count_stale()
 
     def hurry(self, lane: HostQueue) -> None:
         """Move *lane* up, among those that are ready, if a row of greater priority came in."""
@@ -159,9 +159,9 @@ class Rotation:
         return None
 
     def first_moment(self) -> float | None:
-        """Return a moment before which `take` has no answer; minus infinity where a queue is ready."""
+        """Return a moment before which `take` finds none; minus infinity where a queue is ready."""
         if self._ready:
-            return float("-inf")
+            return -inf
         return self._waiting[0][0] if self._waiting else None
 
     def _open_gates(self, now: float) -> None:
@@ -174,13 +174,6 @@ class Rotation:
                 heappush(self._ready, (lane.order, turn, lane))
             else:
                 self._stale -= 1
-
-    def _number(self, lane: HostQueue) -> None:
-        filed = lane.turn
-        self._turns += 1
-        lane.turn = self._turns
-        if filed > 0:
-            self._count_stale()
 
     def _count_stale(self) -> None:
         """Note that an entry was left behind; sweep when most are."""
@@ -231,21 +224,18 @@ class Queue:
         """Queues of silent hosts whose turn came while none of these was to be asked."""
         self._postponed: list[tuple[float, int, int]] = []
         """Moment, host and place of rows that wait for their next attempt: a heap."""
-        self._waiting = len(backlog)
+        self.waiting = len(backlog)
+        """How many rows wait, postponed ones included."""
         gates.watch(self._request_ended)
-
-    def __len__(self) -> int:
-        """Return how many rows wait, postponed ones included."""
-        return self._waiting
 
     def push(self, host: int, place: int) -> None:
         """Add a row of *host*."""
-        self._waiting += 1
+        self.waiting += 1
         self._queue(host, place)
 
     def postpone(self, host: int, place: int, *, until: float) -> None:
         """Add a row of *host* that must not be taken before the moment *until*."""
-        self._waiting += 1
+        self.waiting += 1
         heappush(self._postponed, (until, host, place))
 
     def take(self, now: float, *, silent: bool = True) -> Taken | None:
@@ -258,15 +248,15 @@ class Queue:
             self._queue(host, place)
         while (lane := self._take_lane(now, silent=silent)) is not None:
             host = lane.host
-            skip = self._breaker.is_open(host)
+            skip = host in self._breaker.given_up
             opens = -inf if skip else self._gates.start_if_open(host, now)
             if opens is None:
                 # The gate was shut for longer after the queue was filed.
-                self._file(lane, now)
+                self._rotation.file(lane, self._gates.opens_at(host), now)
                 continue
-            pop = lane.pop_far if self._gates.is_probed(host) else lane.pop
+            pop = lane.pop_far if host in self._gates.probed else lane.pop
             place = pop(self._place_of)
-            self._waiting -= 1
+            self.waiting -= 1
             if lane:
                 self._rotation.file(lane, opens, now)
             else:
@@ -274,9 +264,12 @@ class Queue:
             return Taken(number_at(place), host, skip)
         return None
 
-    def end(self, host: int, now: float) -> None:
-        """Note that the request for a row of *host*, not skipped, is over at *now*."""
-        self._gates.end(host, now)
+    def end(self, host: int, now: float) -> float:
+        """Note that the request for a row of *host*, not skipped, is over at *now*.
+
+        Return when it may be asked again: infinity where not time, but another end decides.
+        """
+        return self._gates.end(host, now)
 
     def resume(
         self,
@@ -303,7 +296,9 @@ class Queue:
     @property
     def holds_silent(self) -> bool:
         """Whether a host that has never sent anything could be asked, were silent hosts to be asked."""
-        return bool(self._held_back) or self._backlog.first_order() is not None
+        if self._held_back:
+            return True
+        return not self._backlog.is_empty and self._backlog.first_order() is not None
 
     def next_moment(self, now: float, *, silent: bool = True) -> float | None:
         """Return the earliest moment at which `take` may return a row, *now* included; None for none."""
@@ -334,7 +329,7 @@ class Queue:
         self._gates.lift(host)
         lane = self._lane(host)
         if lane is not None:
-            self._rotation.ready(lane)
+            self._rotation.file(lane, -inf, -inf)
 
     def _take_lane(self, now: float, *, silent: bool) -> HostQueue | None:
         """Return the queue whose turn it is: of equals, one that was never asked."""
@@ -355,7 +350,7 @@ class Queue:
     def _take_spoken(self, now: float) -> HostQueue | None:
         """Return the queue of a host that has sent something, or is given up; hold back those before."""
         while (lane := self._rotation.take(now)) is not None:
-            if self._breaker.has_spoken(lane.host) or self._breaker.is_open(lane.host):
+            if lane.host in self._breaker.spoken or lane.host in self._breaker.given_up:
                 return lane
             lane.turn = _HELD_BACK
             self._held_back.append(lane)
@@ -380,7 +375,8 @@ class Queue:
             lane = self._lanes[host] = HostQueue(host)
         lane.push(place)
         if not lane.turn:
-            self._file(lane, -inf)
+            opens = -inf if host in self._breaker.given_up else self._gates.opens_at(host)
+            self._rotation.file(lane, opens, -inf)
         else:
             self._rotation.hurry(lane)
 
@@ -392,15 +388,10 @@ class Queue:
             lane.follow(run, self._place_of)
         return lane
 
-    def _file(self, lane: HostQueue, now: float) -> None:
-        """File *lane*, which has rows, by when its host may be asked; *now*, or an earlier moment."""
-        given_up = self._breaker.is_open(lane.host)
-        self._rotation.file(lane, -inf if given_up else self._gates.opens_at(lane.host), now)
-
-    def _request_ended(self, host: int, now: float) -> None:
+    def _request_ended(self, host: int, now: float, opens: float) -> None:
         """File the queue of *host* again if only a request in flight kept it out."""
         lane = self._lanes.get(host)
         if lane is not None and (
-            not lane.turn or (lane.turn == _HELD_BACK and self._breaker.has_spoken(host))
+            not lane.turn or (lane.turn == _HELD_BACK and host in self._breaker.spoken)
         ):
-            self._file(lane, now)
+            self._rotation.file(lane, -inf if host in self._breaker.given_up else opens, now)

@@ -121,7 +121,7 @@ class Offered(NamedTuple):
 
 def offered(url: bytes, annex: bytes) -> Offered:
     """Return what `offered_entries` was given; *annex* may be another entry."""
-    text = text_of(url)
+    text = url.decode("utf-8", "surrogateescape")
     if usual := _LINK_ANNEX(annex):
         # All that is known of nearly every link: parsing it as JSON takes twice as long.
         shared, rest, route = usual.groups()
@@ -225,7 +225,7 @@ _SOURCES = {int(source): source for source in Source}
 
 def offer_of(partition: LivePartition, row: UrlRow, revisits: Revisits) -> Offer:
     """Return what was offered as *row*; by *revisits*, its seed knows of the last capture."""
-    seed, extra, via, route = offered(*partition.texts_at(row.url_ref))
+    seed, extra, via, route = offered(*partition.state.arena.texts_at(row.url_ref))
     if row.etag_ref:
         last = found(*partition.texts_at(row.etag_ref))
         seed = revisits.seed_with(seed, last if last.last_modified else _dated(row, last))

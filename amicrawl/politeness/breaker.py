@@ -111,23 +111,18 @@ class HostBreaker:
         """
         self._threshold = threshold
         self._max_retries = max_retries
-        self._spoken: set[int] = set()
+        self.spoken: set[int] = set()
+        """The hosts that ever sent a byte."""
+        self.given_up: set[int] = set()
+        """The hosts whose URLs are not fetched any more."""
         self._failures: dict[int, int] = {}
 
     def answered(self, host: int) -> None:
         """Note that *host* sent at least one byte."""
-        if host not in self._spoken:
-            self._spoken.add(host)
+        if host not in self.spoken:
+            self.spoken.add(host)
             self._failures.pop(host, None)
-
-    @property
-    def given_up(self) -> int:
-        """How many hosts are given up."""
-        return sum(1 for failures in self._failures.values() if failures >= self._threshold)
-
-    def has_spoken(self, host: int) -> bool:
-        """Return whether *host* ever sent a byte."""
-        return host in self._spoken
+            self.given_up.discard(host)
 
     def failed(self, host: int, failure: Failure, *, attempt: int, congested: bool) -> Verdict:
         """Note *failure* of *host* and return what follows from it.
@@ -136,17 +131,14 @@ class HostBreaker:
         (`InflightLimit.congested`). Call `answered` first for a failed exchange in which the
         host did send something.
         """
-        verdict = _VERDICTS[BLAME[failure], congested, host in self._spoken]
+        verdict = _VERDICTS[BLAME[failure], congested, host in self.spoken]
         if verdict is Verdict.COUNT:
-            self._failures[host] = self._failures.get(host, 0) + 1
+            failures = self._failures[host] = self._failures.get(host, 0) + 1
+            if failures >= self._threshold:
+                self.given_up.add(host)
         elif verdict is Verdict.RETRY and attempt > self._max_retries:
             return Verdict.FINAL
         return verdict
-
-    def is_open(self, host: int) -> bool:
-        """Return whether *host* is given up: its URLs are not fetched any more."""
-        # Hosts with failures are few; most calls end at an empty or small dictionary.
-        return self._failures.get(host, 0) >= self._threshold
 
 
 _STEP = 0.075

@@ -24,7 +24,7 @@ from amicrawl.errors import AmicrawlError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    EndListener = Callable[[int, float], None]
+    EndListener = Callable[[int, float, float], None]
 
 _SWEEP_FROM = 1024
 """Gates that may be held before the first look for some to forget."""
@@ -81,7 +81,8 @@ class Gates:
         """Draws the seconds that each start adds to the delay of all hosts; None for none."""
         self._sweep_at = _SWEEP_FROM
         self._listener: EndListener | None = None
-        self._probed: set[int] = set()
+        self.probed: set[int] = set()
+        """The hosts whose next row is to come from the far end of its queue."""
 
     def __len__(self) -> int:
         """Return how many gates are held in memory."""
@@ -103,13 +104,9 @@ class Gates:
         overloaded host from a few URLs that fail.
         """
         if on:
-            self._probed.add(host)
+            self.probed.add(host)
         else:
-            self._probed.discard(host)
-
-    def is_probed(self, host: int) -> bool:
-        """Return whether the next row of *host* is to come from the far end of its queue."""
-        return host in self._probed
+            self.probed.discard(host)
 
     def started(self, host: int) -> float:
         """Return when the latest request to *host* started; minus infinity where that was long ago."""
@@ -209,12 +206,12 @@ class Gates:
         if gate is not None:
             gate.held = False
         if self._listener is not None:
-            self._listener(host, now)
+            self._listener(host, now, self.opens_at(host))
 
-    def end(self, host: int, now: float) -> None:
+    def end(self, host: int, now: float) -> float:
         """Note that a request to *host* is over at *now*, and call the listener.
 
-        Raises AmicrawlError where none is in flight.
+        Return what `opens_at` says from then on. Raises AmicrawlError where none is in flight.
         """
         gate = self._gates.get(host)
         if gate is None or not gate.in_flight:
@@ -222,11 +219,16 @@ class Gates:
                 f"Host key {host:016x} has no request in flight: end() follows one start() once."
             )
         gate.in_flight -= 1
+        allowed = self._limits.get(host, self._per_host) if self._limits else self._per_host
+        opens = gate.opens if gate.in_flight < allowed and not gate.held else inf
         if self._listener is not None:
-            self._listener(host, now)
+            self._listener(host, now, opens)
+        return opens
 
     def watch(self, listener: EndListener) -> None:
-        """Call *listener* with the host and the moment after each `end` and `release`; there is one.
+        """Call *listener* after each `end` and `release`; there is one.
+
+        It is given the host, the moment, and what `opens_at` says of the host.
 
         A frontier needs it: requests that are not its own (robots.txt) can hold up its URLs, and
         nothing else says when they are over.

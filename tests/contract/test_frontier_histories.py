@@ -103,7 +103,7 @@ class History(RuleBasedStateMachine):
     @rule()
     def next(self) -> None:
         may_start = [self.world.gates.may_start(host, self.now) for host in range(HOSTS)]
-        given_up = [self.world.breaker.is_open(host) for host in range(HOSTS)]
+        given_up = [host in self.world.breaker.given_up for host in range(HOSTS)]
         available = [
             row
             for row in self.rows.values()
@@ -147,7 +147,7 @@ class History(RuleBasedStateMachine):
         decided = self.frontier.decide(row.flight, outcome) if decides_first else None
         settled = self.frontier.settle(row.offer.key, outcome, self.now)
         assert decided in {None, settled}
-        self.lifted[host] |= self.world.breaker.is_open(host)
+        self.lifted[host] |= host in self.world.breaker.given_up
         if settled is Settled.DONE:
             del self.rows[row.offer.key]
             return

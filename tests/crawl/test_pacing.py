@@ -163,7 +163,7 @@ def test_rules_that_are_not_set_are_not_there() -> None:
 def test_a_row_that_is_early_holds_its_host_and_costs_it_no_delay() -> None:
     rules = pacing(delay=10.0, address_delay=0.5)
     told: list[int] = []
-    rules.gates.watch(lambda host, _: told.append(host))
+    rules.gates.watch(lambda host, *_: told.append(host))
     tickets = [Ticket(host, started=100.0) for host in (A, B, C)]
     for ticket in tickets:
         rules.enter(ticket, 100.0)
@@ -207,7 +207,7 @@ def test_a_host_that_was_given_up_in_line_does_not_block_its_neighbours() -> Non
     gates, breaker = Gates(1.0, 1), HostBreaker(1, max_retries=0)
     addresses = AddressPace(0.5, gates, breaker)
     told: list[int] = []
-    gates.watch(lambda host, _: told.append(host))
+    gates.watch(lambda host, *_: told.append(host))
     assert addresses.enter(ADDRESS, A, 10.0)
     for host in (B, C):
         assert not addresses.enter(ADDRESS, host, 10.0)

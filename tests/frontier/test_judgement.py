@@ -30,7 +30,7 @@ def test_any_response_is_final_raises_the_limit_and_clears_the_host(status: int)
     verdict = judge(HOST, Outcome(status), attempt=1, breaker=breaker, limit=limit)
     assert verdict is Verdict.FINAL
     assert limit.limit == 65
-    assert breaker.has_spoken(HOST)
+    assert HOST in breaker.spoken
 
 
 @pytest.mark.parametrize("failure", list(Failure))
@@ -38,7 +38,7 @@ def test_no_failure_raises_the_limit(failure: Failure) -> None:
     breaker, limit = rules()
     judge(HOST, Outcome(failure=failure), attempt=1, breaker=breaker, limit=limit)
     assert limit.limit == 64
-    assert not breaker.has_spoken(HOST)
+    assert HOST not in breaker.spoken
 
 
 @pytest.mark.parametrize("failure", list(Failure))
@@ -57,8 +57,8 @@ def test_one_byte_before_the_failure_clears_the_host() -> None:
     outcome = Outcome(failure=Failure.RESPONSE_TIMEOUT, answered=True)
     for _ in range(10):
         judge(HOST, outcome, attempt=1, breaker=breaker, limit=limit)
-    assert breaker.has_spoken(HOST)
-    assert not breaker.is_open(HOST)
+    assert HOST in breaker.spoken
+    assert HOST not in breaker.given_up
 
 
 def test_the_loss_that_congests_the_crawl_is_itself_excused() -> None:

@@ -35,20 +35,20 @@ def taken(rotation: Rotation, now: float) -> list[int]:
 def test_lanes_come_up_in_the_order_in_which_they_were_filed() -> None:
     rotation = Rotation()
     for host in (3, 1, 2):
-        rotation.ready(lane(host))
+        rotation.file(lane(host), 0.0, 0.0)
     assert taken(rotation, 0.0) == [3, 1, 2]
 
 
 def test_a_lane_filed_again_goes_to_the_end_of_the_line() -> None:
     rotation = Rotation()
     for host in (1, 2, 3):
-        rotation.ready(lane(host, 0, 0))
+        rotation.file(lane(host, 0, 0), 0.0, 0.0)
     order = []
     for _ in range(7):
         each = rotation.take(0.0)
         assert each is not None
         order.append(each.host)
-        rotation.ready(each)
+        rotation.file(each, 0.0, 0.0)
     assert order == [1, 2, 3, 1, 2, 3, 1]
 
 
@@ -67,15 +67,15 @@ def test_rows_are_taken_from_both_ends_of_a_lane_each_once() -> None:
 
 def test_greater_priority_at_the_head_comes_first() -> None:
     rotation = Rotation()
-    rotation.ready(lane(1, 0, -5))
-    rotation.ready(lane(2, -1))
-    rotation.ready(lane(3, -9, 7))
+    rotation.file(lane(1, 0, -5), 0.0, 0.0)
+    rotation.file(lane(2, -1), 0.0, 0.0)
+    rotation.file(lane(3, -9, 7), 0.0, 0.0)
     assert taken(rotation, 0.0) == [3, 1, 2]
 
 
 def test_a_waiting_lane_comes_up_at_its_moment() -> None:
     rotation = Rotation()
-    rotation.wait(lane(1), 10.0)
+    rotation.file(lane(1), 10.0, 0.0)
     assert rotation.take(9.99) is None
     assert rotation.first_moment() == 10.0
     assert taken(rotation, 10.0) == [1]
@@ -84,29 +84,29 @@ def test_a_waiting_lane_comes_up_at_its_moment() -> None:
 
 def test_of_lanes_whose_moment_has_come_the_one_longest_in_line_is_first() -> None:
     rotation = Rotation()
-    rotation.wait(lane(1), 10.0)
-    rotation.wait(lane(2), 5.0)
-    rotation.ready(lane(3))
+    rotation.file(lane(1), 10.0, 0.0)
+    rotation.file(lane(2), 5.0, 0.0)
+    rotation.file(lane(3), 0.0, 0.0)
     assert taken(rotation, 10.0) == [1, 2, 3]
 
 
 def test_a_lane_that_waits_is_sorted_by_the_priority_it_has_when_it_is_ready() -> None:
     rotation = Rotation()
     late, early = lane(1), lane(2)
-    rotation.wait(early, 1.0)
-    rotation.wait(late, 2.0)
+    rotation.file(early, 1.0, 0.0)
+    rotation.file(late, 2.0, 0.0)
     add(late, 10)
     rotation.hurry(late)
     assert rotation.take(1.5) is early
-    rotation.ready(early)
+    rotation.file(early, 0.0, 0.0)
     assert taken(rotation, 2.0) == [1, 2]
 
 
 def test_a_ready_lane_moves_up_with_a_row_of_greater_priority_once() -> None:
     rotation = Rotation()
     first, second = lane(1), lane(2)
-    rotation.ready(first)
-    rotation.ready(second)
+    rotation.file(first, 0.0, 0.0)
+    rotation.file(second, 0.0, 0.0)
     add(second, 3)
     rotation.hurry(second)
     assert taken(rotation, 0.0) == [2, 1]
@@ -115,8 +115,8 @@ def test_a_ready_lane_moves_up_with_a_row_of_greater_priority_once() -> None:
 def test_a_row_of_lesser_priority_moves_no_lane() -> None:
     rotation = Rotation()
     first, second = lane(1), lane(2)
-    rotation.ready(first)
-    rotation.ready(second)
+    rotation.file(first, 0.0, 0.0)
+    rotation.file(second, 0.0, 0.0)
     add(second, -3)
     rotation.hurry(second)
     assert taken(rotation, 0.0) == [1, 2]
@@ -125,12 +125,12 @@ def test_a_row_of_lesser_priority_moves_no_lane() -> None:
 def test_a_lane_is_filed_in_one_place_only() -> None:
     rotation = Rotation()
     moved = lane(1)
-    rotation.wait(moved, 100.0)
-    rotation.ready(moved)
+    rotation.file(moved, 100.0, 0.0)
+    rotation.file(moved, 0.0, 0.0)
     assert taken(rotation, 0.0) == [1]
     assert taken(rotation, 200.0) == []
-    rotation.ready(moved)
-    rotation.wait(moved, 300.0)
+    rotation.file(moved, 0.0, 0.0)
+    rotation.file(moved, 300.0, 0.0)
     assert rotation.take(299.0) is None
     assert taken(rotation, 300.0) == [1]
 
@@ -138,8 +138,8 @@ def test_a_lane_is_filed_in_one_place_only() -> None:
 def test_a_moment_that_was_put_off_makes_no_lane_ready() -> None:
     rotation = Rotation()
     moved = lane(1)
-    rotation.wait(moved, 5.0)
-    rotation.wait(moved, 300.0)
+    rotation.file(moved, 5.0, 0.0)
+    rotation.file(moved, 300.0, 0.0)
     assert rotation.take(10.0) is None
     add(moved, 9)
     rotation.hurry(moved)
@@ -150,8 +150,8 @@ def test_a_moment_that_was_put_off_makes_no_lane_ready() -> None:
 def test_a_lane_that_was_emptied_meanwhile_is_passed_over() -> None:
     rotation = Rotation()
     moved = lane(1)
-    rotation.wait(moved, 100.0)
-    rotation.ready(moved)
+    rotation.file(moved, 100.0, 0.0)
+    rotation.file(moved, 0.0, 0.0)
     assert rotation.take(0.0) is moved
     moved.pop(place_of=int)
     assert not moved
@@ -162,11 +162,11 @@ def test_a_lane_that_was_emptied_meanwhile_is_passed_over() -> None:
 def test_lanes_that_are_moved_again_and_again_leave_no_litter() -> None:
     rotation = Rotation()
     for host in range(1, 41):
-        rotation.ready(lane(host, host % 7))
+        rotation.file(lane(host, host % 7), 0.0, 0.0)
     moved = lane(99, 10)
     for step in range(10_000):
-        rotation.wait(moved, 1e6 - step)
-        rotation.ready(moved)
+        rotation.file(moved, 1e6 - step, 0.0)
+        rotation.file(moved, 0.0, 0.0)
     assert len(rotation._ready) + len(rotation._waiting) < 500
     expected = sorted(range(1, 41), key=lambda host: (-(host % 7), host))
     assert taken(rotation, 0.0) == [99, *expected]
@@ -176,8 +176,8 @@ def test_lanes_that_are_moved_again_and_again_leave_no_litter() -> None:
 def test_a_lane_that_moves_up_again_and_again_leaves_no_litter() -> None:
     rotation = Rotation()
     moved, still = lane(1), lane(2, 5000)
-    rotation.ready(moved)
-    rotation.ready(still)
+    rotation.file(moved, 0.0, 0.0)
+    rotation.file(still, 0.0, 0.0)
     for priority in range(1, 4000):
         add(moved, priority)
         rotation.hurry(moved)

@@ -101,7 +101,7 @@ def test_in_any_order_of_offers_and_ends_each_row_is_handed_out_once(tmp_path: P
                 crawl.frontier.offer(offer_of(host, path))
             flying += crawl.taken()
             silent = {
-                r.key.host for r in flying if not r.skip and not crawl.breaker.has_spoken(r.key.host)
+                r.key.host for r in flying if not r.skip and r.key.host not in crawl.breaker.spoken
             }
             assert len(silent) <= FOR_SILENT
             assert len(flying) <= LIMIT

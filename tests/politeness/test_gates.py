@@ -166,7 +166,7 @@ def test_an_end_without_a_start_is_an_error() -> None:
 def test_the_listener_is_told_of_every_end_when_the_gate_has_opened() -> None:
     gates = Gates(0.0, 1)
     told: list[tuple[int, float, float]] = []
-    gates.watch(lambda host, now: told.append((host, now, gates.opens_at(host))))
+    gates.watch(lambda host, now, opens: told.append((host, now, opens)))
     gates.start(HOST, 1.0)
     gates.end(HOST, 3.0)
     assert told == [(HOST, 3.0, 1.0)]
@@ -360,7 +360,7 @@ def test_what_a_start_adds_to_the_delay_is_kept_when_it_is_sent_later() -> None:
 def test_a_gate_that_is_held_is_shut_until_it_is_let_go_and_then_told_of() -> None:
     told: list[tuple[int, float]] = []
     gates = Gates(2.0, 1)
-    gates.watch(lambda host, now: told.append((host, now)))
+    gates.watch(lambda host, now, _: told.append((host, now)))
     gates.hold(HOST)
     assert gates.opens_at(HOST) == inf
     gates.release(HOST, 30.0)
@@ -393,7 +393,7 @@ def test_single_hosts_can_have_a_delay_and_a_number_of_their_own() -> None:
 def test_a_host_that_is_held_stays_shut_until_it_is_let_go() -> None:
     gates = Gates(1.0, 1)
     heard: list[tuple[int, float]] = []
-    gates.watch(lambda host, now: heard.append((host, now)))
+    gates.watch(lambda host, now, _: heard.append((host, now)))
     gates.hold(7)
     assert not gates.may_start(7, 1000.0)
     assert gates.may_start(8, 1000.0)

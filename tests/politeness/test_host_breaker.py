@@ -57,10 +57,10 @@ def test_a_host_is_given_up_at_the_threshold_and_not_before() -> None:
     breaker = HostBreaker(3, max_retries=4)
     for _ in range(2):
         breaker.failed(HOST, Failure.NAME_NOT_FOUND, attempt=1, congested=False)
-        assert not breaker.is_open(HOST)
+        assert HOST not in breaker.given_up
     breaker.failed(HOST, Failure.CONNECT_TIMEOUT, attempt=1, congested=False)
-    assert breaker.is_open(HOST)
-    assert not breaker.is_open(OTHER)
+    assert HOST in breaker.given_up
+    assert OTHER not in breaker.given_up
 
 
 @pytest.mark.parametrize("failure", [failure for failure in Failure if BLAME[failure] is not Blame.HOST])
@@ -68,7 +68,7 @@ def test_while_congested_no_host_is_given_up_for_what_may_be_ours(failure: Failu
     breaker = HostBreaker(3, max_retries=4)
     for _ in range(100):
         breaker.failed(HOST, failure, attempt=1, congested=True)
-    assert not breaker.is_open(HOST)
+    assert HOST not in breaker.given_up
 
 
 @pytest.mark.parametrize("failure", list(Failure))
@@ -78,18 +78,18 @@ def test_a_host_that_has_spoken_once_is_never_given_up(failure: Failure, congest
     breaker.answered(HOST)
     for _ in range(100):
         breaker.failed(HOST, failure, attempt=1, congested=congested)
-    assert not breaker.is_open(HOST)
-    assert breaker.has_spoken(HOST)
+    assert HOST not in breaker.given_up
+    assert HOST in breaker.spoken
 
 
 def test_a_host_that_speaks_late_is_asked_again() -> None:
     breaker = HostBreaker(3, max_retries=4)
     for _ in range(3):
         breaker.failed(HOST, Failure.RESPONSE_TIMEOUT, attempt=1, congested=False)
-    assert breaker.is_open(HOST)
-    assert not breaker.has_spoken(HOST)
+    assert HOST in breaker.given_up
+    assert HOST not in breaker.spoken
     breaker.answered(HOST)
-    assert not breaker.is_open(HOST)
+    assert HOST not in breaker.given_up
 
 
 @pytest.mark.parametrize(("attempt", "expected"), [(1, RETRY), (4, RETRY), (5, FINAL)])
@@ -103,4 +103,4 @@ def test_attempts_that_are_used_up_blame_nobody() -> None:
     breaker = HostBreaker(1, max_retries=0)
     verdict = breaker.failed(HOST, Failure.CONNECT_TIMEOUT, attempt=1, congested=True)
     assert verdict is FINAL
-    assert not breaker.is_open(HOST)
+    assert HOST not in breaker.given_up

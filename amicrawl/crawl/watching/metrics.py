@@ -137,7 +137,7 @@ class CrawlMetrics:
             yield "amicrawl_queued", {"": run.frontier.queued}
         yield "amicrawl_in_flight", {"": self._in_flight()}
         yield "amicrawl_inflight_limit", {"": run.limit.limit}
-        yield "amicrawl_hosts_given_up", {"": run.breaker.given_up}
+        yield "amicrawl_hosts_given_up", {"": len(run.breaker.given_up)}
         reasons = dict.fromkeys([*_REASONS, *sorted(run.paused)])
         yield "amicrawl_paused", {reason: int(reason in run.paused) for reason in reasons}
         yield "amicrawl_stopping", {"": int(run.stopping)}
