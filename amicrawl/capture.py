@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.message import header_fields, noted_fields, payload_blocks
-from amicrawl.urls import without_userinfo
+from amicrawl.urls import text_of, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -186,6 +186,12 @@ class Capture:
         """Those of `fields` that each page is asked for, `message.NOTED`."""
         return noted_fields(self.head)
 
+    @cached_property
+    def content_type(self) -> str:
+        """The first Content-Type of the final response as text; empty where there is none."""
+        found = (value for name, value in self.noted if name.lower() == b"content-type")
+        return text_of(next(found, b""))
+
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of the response header *name* (any case), or None."""
         wanted = name.lower()
@@ -196,4 +202,4 @@ class Capture:
 
         Where the coding is broken, what could be decoded comes first and the rest as it stands.
         """
-        return payload_blocks(self.fields, self.body.blocks())
+        return payload_blocks(self.noted, self.body.blocks())

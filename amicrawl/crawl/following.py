@@ -50,6 +50,7 @@ _LARGE = 256 << 10
 _REMEMBERED = 1 << 16
 """URLs of each kind that are known to have been offered, so as not to work out their keys again."""
 _LONGEST_CHAIN = 20
+_OF_STARTS = frozenset({Source.SEED, Source.REDIRECT})
 _MOST_GROWTH = 4
 _DEEPEST = 8
 """Indexes of sitemaps in a row that are followed. They count as no link, so nothing else would end such
@@ -64,30 +65,26 @@ class Page(NamedTuple):
     hops: int
     source: Source
     extra: dict[str, object]
-    via: str = ""
-    route: str = ""
+    via: str
+    route: str
+    is_start: bool
+    """Whether it is a start URL, or what one redirects to."""
+    is_sitemap: bool
+    """Whether it is read as a sitemap."""
 
     @classmethod
     def of(cls, offer: Offer) -> Page:
         """Return the page that was offered as *offer*."""
-        extra = dict(offer.extra or {})
-        return cls(offer.seed.url, offer.key, offer.hops, offer.source, extra, offer.via, offer.route)
-
-    @property
-    def is_start(self) -> bool:
-        """Whether it is a start URL, or what one redirects to."""
-        named = REQUISITE in self.extra or SITEMAP in self.extra
-        return self.hops == 0 and self.source in {Source.SEED, Source.REDIRECT} and not named
+        seed, key, source, _, hops, given, via, route = offer
+        extra = dict(given) if given else {}
+        is_start = hops == 0 and source in _OF_STARTS and not (REQUISITE in extra or SITEMAP in extra)
+        is_sitemap = bool(extra.get(SITEMAP))
+        return cls(seed.url, key, hops, source, extra, via, route, is_start, is_sitemap)
 
     def depth_in(self, nested: str) -> int:
         """Return how many in a row, this one included, were *nested*: REQUISITE, SITEMAP, or grown."""
         depth = self.extra.get(nested, 0)
         return depth if isinstance(depth, int) else 0
-
-    @property
-    def is_sitemap(self) -> bool:
-        """Whether it is read as a sitemap."""
-        return bool(self.extra.get(SITEMAP))
 
 
 class Following:
@@ -336,13 +333,13 @@ class Following:
             return
         on_site = page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1))
         # Where a limit bites, a page with its pictures is worth more than one more page.
+        self.counts["met"] += len(links)
         for kind in (Kind.REQUISITE, Kind.LINK):
             # Most links of a page are those of the page before: what was decided of them lately still
             # holds, however many hops away they are.
             met = self._met.setdefault((kind, on_site or kind is Kind.REQUISITE), set())
-            of_kind = [link for link in links if link.kind is kind]
-            new = [link for link in of_kind if link.url not in met]
-            self.counts["met"] += len(of_kind) - len(new)
+            new = [link for link in links if link.kind is kind and link.url not in met]
+            self.counts["met"] -= len(new)
             for link in new:
                 offer = self._offer(link, page, on_site=on_site, dated=dated)
                 if offer is not None:
@@ -384,7 +381,9 @@ class Following:
         if nested == SITEMAP and depth > _DEEPEST:
             self.counts["kept_out/chain"] += 1
             return None
-        further = self._further(url, page, None if nested else dated)
+        further: dict[str, object] | None = {}
+        if dated is not None or "?" in page.url:
+            further = self._further(url, page, None if nested else dated)
         if further is None:
             return None
         hops = page.hops if kind is Kind.REQUISITE or child_is_sitemap else page.hops + 1

@@ -32,6 +32,8 @@ def decoded(blocks: Iterable[bytes], codings: bytes, *, limit: int) -> bytes:
 
     Empty where a coding is unknown or there are too many of them.
     """
+    if not codings:
+        return _up_to(limit, iter(blocks))
     names = [name.strip().lower() for name in codings.split(b",") if name.strip()]
     names = [name for name in names if name != b"identity"]
     if len(names) > _MOST_CODINGS or not all(name in _DECODERS for name in names):

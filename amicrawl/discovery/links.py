@@ -120,7 +120,7 @@ def links_of(capture: Capture, url: str, *, is_sitemap: bool, document: str = ""
 
     *document* is the URL of the page that needs it, where it is a requisite.
     """
-    content_type = text_of(capture.header(b"content-type") or b"")
+    content_type = capture.content_type
     limits = _SITEMAP if is_sitemap else DEFAULTS
     if is_sitemap or _is_packed_sitemap(url, content_type):
         content_type = "application/xml"
@@ -330,6 +330,8 @@ def _resolved(
     kept: dict[tuple[str, Kind], Link] = {}
     room = limits.characters
     for gathered, page, charset in parts:
+        if not gathered:
+            continue
         base = Base(page)
         for (reference, kind), where in gathered.items():
             if reference[0] != "/" or reference[1:2] == "/":

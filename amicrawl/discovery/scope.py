@@ -93,9 +93,9 @@ class Scope:
 
     def _rule_against(self, url: str, hops: int) -> str:
         """Return the rule that keeps *url* out even where it is on site, or an empty text."""
-        excluded = next((rule for rule in self._excluded if rule.found_in(url)), None)
-        if excluded is not None:
-            return f"exclude {excluded.text}"
+        for rule in self._excluded:
+            if rule.found_in(url):
+                return f"exclude {rule.text}"
         if self.max_hops is not None and hops > self.max_hops:
             return f"hops {hops}, more than {self.max_hops}"
         return ""
@@ -117,12 +117,14 @@ class Scope:
                 if domain in self.domains:
                     return f"domain {domain}"
                 domain = domain.partition(".")[2]
-        if self._prefixes:
+        if self._prefixes.sorted:
             prefix = self._prefixes.find(surt(url))
             if prefix is not None:
                 return f"surt {prefix}"
-        included = next((rule for rule in self._included if rule.found_in(url)), None)
-        return f"include {included.text}" if included is not None else ""
+        for rule in self._included:
+            if rule.found_in(url):
+                return f"include {rule.text}"
+        return ""
 
 
 def _host(written: str) -> str:
@@ -148,15 +150,13 @@ class SurtPrefixes:
 
     def __init__(self, written: Iterable[str] = ()) -> None:
         """Take the prefixes *written*; raises UsageError as `add` does."""
-        self._sorted: list[str] = []
+        self.sorted: list[str] = []
+        """The prefixes in order, none of which begins another."""
         for prefix in written:
             self.add(prefix)
 
-    def __len__(self) -> int:
-        return len(self._sorted)
-
     def __iter__(self) -> Iterator[str]:
-        return iter(self._sorted)
+        return iter(self.sorted)
 
     def add(self, written: str) -> None:
         """Add `org,example)/path`, `org,example,` (every host below) or `org,example` (with itself).
@@ -174,20 +174,20 @@ class SurtPrefixes:
 
     def find(self, surt: str) -> str | None:
         """Return the prefix that *surt* begins with, or None."""
-        place = bisect_right(self._sorted, surt)
-        if place and surt.startswith(self._sorted[place - 1]):
-            return self._sorted[place - 1]
+        place = bisect_right(self.sorted, surt)
+        if place and surt.startswith(self.sorted[place - 1]):
+            return self.sorted[place - 1]
         return None
 
     def _add(self, prefix: str) -> None:
         if self.find(prefix) is not None:
             return
         # Those that begin with the new one stand behind it, one after the other.
-        first = last = bisect_left(self._sorted, prefix)
-        while last < len(self._sorted) and self._sorted[last].startswith(prefix):
+        first = last = bisect_left(self.sorted, prefix)
+        while last < len(self.sorted) and self.sorted[last].startswith(prefix):
             last += 1
-        del self._sorted[first:last]
-        insort(self._sorted, prefix)
+        del self.sorted[first:last]
+        insort(self.sorted, prefix)
 
 
 def _prefix(written: str) -> str:

@@ -16,12 +16,10 @@ from __future__ import annotations
 
 import re
 import sys
-from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.discovery.charset import charset_of, transcoded
 from amicrawl.discovery.links import payload_of
-from amicrawl.urls import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -102,12 +100,15 @@ def is_shell(capture: Capture, links: Iterable[Link]) -> bool | None:
 
     Nearly all pages have more links than a shell, and are not looked into.
     """
-    content_type = text_of(capture.header(b"content-type") or b"")
+    content_type = capture.content_type
     if content_type.partition(";")[0].strip().lower() not in _HTML:
         return None
-    anchors = (link for link in links if link.where == "a href")
-    if sum(1 for _ in islice(anchors, MOST_LINKS + 1)) > MOST_LINKS:
-        return False
+    anchors = 0
+    for link in links:
+        if link.where == "a href":
+            anchors += 1
+            if anchors > MOST_LINKS:
+                return False
     payload = payload_of(capture, _READ)
     document, _ = transcoded(payload, charset_of(payload, content_type))
     # A page without scripts is none, and of one with text a little is enough to see that.
@@ -121,9 +122,8 @@ def words_of(capture: Capture) -> Iterator[bytes]:
 
     Lower-case; numbers are among them if they have decimals or five digits.
     """
-    content_type = text_of(capture.header(b"content-type") or b"")
     payload = payload_of(capture, _WORDS_READ)
-    lowered = transcoded(payload, charset_of(payload, content_type))[0][:_WORDS_READ].lower()
+    lowered = transcoded(payload, charset_of(payload, capture.content_type))[0][:_WORDS_READ].lower()
     position = 0
     while (tag := _TAG.search(lowered, position)) is not None:
         yield from _NO_DATES.findall(lowered, position, tag.start())

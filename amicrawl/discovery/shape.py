@@ -67,13 +67,21 @@ def verdict(url: str, *, limits: ShapeLimits = DEFAULTS) -> str | None:
         return Shape.TOO_LONG
     start = url.find("/", url.find("://") + 3)
     path, _, query = (url[start:] if start >= 0 else "").partition("#")[0].partition("?")
-    return _of_path(path, limits) or _of_query(query, limits) or _of_nesting(url, path, limits)
+    wrong = _of_path(path, limits)
+    if wrong is None and query:
+        wrong = _of_query(query, limits)
+    # Another address in it has a colon, or an escaped one.
+    if wrong is None and ("%" in url or url.count(":") > 1):
+        wrong = _of_nesting(url, path, limits)
+    return wrong
 
 
 def _of_path(path: str, limits: ShapeLimits) -> Shape | None:
     segments = [segment for segment in path.split("/") if segment]
     if limits.segments and len(segments) > limits.segments:
         return Shape.TOO_DEEP
+    if len(segments) <= min(limits.run_repeats, limits.segment_repeats):
+        return None
     if limits.run_repeats and _has_run(segments, limits):
         return Shape.REPEATED_RUN
     worded = Counter(segment for segment in segments if not segment.isdigit())
@@ -98,8 +106,6 @@ def _has_run(segments: list[str], limits: ShapeLimits) -> bool:
 
 
 def _of_query(query: str, limits: ShapeLimits) -> Shape | None:
-    if not query:
-        return None
     arguments = query.split("&")
     if limits.arguments and len(arguments) > limits.arguments:
         return Shape.TOO_MANY_ARGUMENTS

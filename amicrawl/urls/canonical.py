@@ -129,7 +129,7 @@ def canonicalize(
 
     A base that is not a URL counts as none.
     """
-    text = text_of(url)
+    text = url if isinstance(url, str) and url.isascii() else text_of(url)
     # A link that needs its base never looks like a whole URL, so those take the short way with any base.
     reference = split_plain(text) or split(text, base=base)
     if isinstance(reference, Refused):
@@ -146,7 +146,8 @@ def split_plain(text: str) -> Reference | None:
     if "%" in path and _MALFORMED_ESCAPE.search(path):
         return None
     authority = Authority(True, host, port or "")  # noqa: FBT003 - by position: this runs for every URL
-    return Reference(scheme.lower(), authority, remove_dot_segments(path), query)
+    path = remove_dot_segments(path) if "/." in path else path
+    return Reference(scheme.lower(), authority, path, query)
 
 
 def split(text: str, *, base: str | bytes | None = None) -> Reference | Refused:
