@@ -172,9 +172,10 @@ class PageExchanges:
             return Excluded(
                 Failure.REFUSED_BY_CRAWL, f"its page asked for {config.browser_page_requests:,} before"
             )
-        if self._bytes >= config.browser_page_bytes:
+        if self._bytes + len(asked.body) >= config.browser_page_bytes:
             return Excluded(
-                Failure.REFUSED_BY_CRAWL, f"its page received {config.browser_page_bytes:,} bytes before"
+                Failure.REFUSED_BY_CRAWL,
+                f"its page sent and received {config.browser_page_bytes:,} bytes before",
             )
         self._requests += 1
         return None
@@ -202,6 +203,7 @@ class PageExchanges:
         async with places:
             if (why := await self._host_opens(key.host)) is not None:
                 return await self._exclude(asked, why)
+            self._bytes += len(asked.body)
             fields, hidden = self._crawl.run.credentials.added_to(
                 [field for field in asked.fields if field[0].lower() not in _NOT_SENT], target
             )

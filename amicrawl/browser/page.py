@@ -34,10 +34,13 @@ _QUIET = 0.5
 _RESTLESS = 10.0
 """Seconds for which the next step waits for a page to be quiet."""
 _TICK = 0.05
+_MOST_WENT_TO = 100
 _STUCK = 5.0
 """Seconds within which a page has to answer the simplest question."""
 _MOST_LINKS = 20_000
 _MOST_DIALOGS = 20
+_MOST_WINDOWS = 100
+"""Dialogs and windows after which a page is left: it would go on for all of its time."""
 _STEPS = (
     ("lazy", 0.5),
     ("details", 0.5),
@@ -66,12 +69,17 @@ class SignedIn:
         tree: Any = await session.send("Page.getFrameTree")
         return cls(session, tree["frameTree"]["frame"]["id"], given)
 
-    async def begin(self, may_go: Callable[[str], bool]) -> None:
+    async def begin(
+        self, may_go: Callable[[str], bool], opens: Callable[[str], None] = lambda _: None
+    ) -> None:
         """Answer the proxy from now on; *may_go* says whether the window may be taken to a URL.
 
-        Of requests, only those for documents are held up for it.
+        Of requests, only those for documents are held up for it. *opens* is called with the URL of each
+        window that a script or a link opens, which Chromium then does not do.
         """
         self._may_go = may_go
+        self.session.on("Page.windowOpen", lambda event: opens(event["url"]))
+        await self.session.send("Page.enable")
         self.session.on("Fetch.requestPaused", self._paused)
         self.session.on("Fetch.authRequired", self._challenged)
         patterns = [{"resourceType": "Document"}]
@@ -117,51 +125,81 @@ class SignedIn:
 class PageLife:
     """One page, from its opening to the end; *exchanges* are its requests."""
 
-    def __init__(self, url: str, exchanges: PageExchanges, *, until: float, screenshot: bool) -> None:
+    def __init__(
+        self,
+        url: str,
+        exchanges: PageExchanges,
+        *,
+        until: float,
+        screenshot: bool,
+        killed_for: Callable[[], str] = lambda: "",
+    ) -> None:
+        """Live until the monotonic second *until*.
+
+        *killed_for* returns why the process of a page was just killed; empty where it died by itself.
+        """
         self._url = url
         self._exchanges = exchanges
         self._until = until
         self._screenshot = screenshot
+        self._killed_for = killed_for
         now = time.monotonic()
         self._read_at = until - min(_STUCK, (until - now) / 3)
         """When it is read at the latest."""
         self._is_quiet = False
-        self._crashed = asyncio.Event()
+        self._over = asyncio.Event()
         self._has_gone = False
-        self._dialogs = 0
+        self._dialogs = self._windows = 0
         self._tasks: set[asyncio.Task[Any]] = set()
         self.rendered = Rendered()
         self.has_crashed = False
-        """Whether the page, or its browser, died: trying again may help."""
+        """Whether its process, or the browser, died by itself: trying again may help."""
 
     async def live(self, context: BrowserContext, given: Pass, *, own: str = "") -> None:
         """Live in *context*, signed in as *given*, with an *own* behaviour of the operator.
 
         Nothing is raised: what goes wrong is in `rendered`.
         """
-        rendered = self.rendered
         life = asyncio.ensure_future(self._lived(context, given, own))
-        crash = asyncio.ensure_future(self._crashed.wait())
+        # What it fails by after its end is not reported.
+        life.add_done_callback(lambda life: life.cancelled() or life.exception())
+        over = asyncio.ensure_future(self._over.wait())
         try:
-            await asyncio.wait({life, crash}, timeout=self._left(), return_when=asyncio.FIRST_COMPLETED)
-            if life.done() and not life.cancelled() and (error := life.exception()) is not None:
-                rendered.note_fault(_first_line(error))
-                rendered.ended = rendered.ended or "its browser gave up"
-                if not isinstance(error, (Error, TimeoutError)):
-                    raise error
-                if not rendered.text and "closed" in str(error):
-                    self._crashed.set()
-            elif self._crashed.is_set():
-                rendered.ended = "it crashed"
-            elif not life.done():
-                rendered.ended = "time"
+            await asyncio.wait({life, over}, timeout=self._left(), return_when=asyncio.FIRST_COMPLETED)
+            if life.done() and (error := life.exception()) is not None:
+                await self._failed(error, over)
+            self._end("its time was up")
         finally:
-            self.has_crashed = self._crashed.is_set() and not rendered.ended.startswith(
-                ("quiet", "time")
-            )
-            for task in (life, crash, *self._tasks):
+            for task in (life, over, *self._tasks):
                 task.cancel()
-            await asyncio.wait({life, crash}, timeout=_STUCK)
+            await asyncio.wait({life, over}, timeout=_STUCK)
+
+    def _end(self, why: str, *, has_crashed: bool = False) -> None:
+        """Have the page left because of *why*; the first reason stands."""
+        if not self._over.is_set():
+            self.rendered.ended, self.has_crashed = why, has_crashed
+            self._over.set()
+
+    def died(self, what: str) -> None:
+        """Have the page left: its process is gone, or its browser."""
+        if reason := self._killed_for():
+            self._end(reason)
+        else:
+            self._end(what, has_crashed=True)
+
+    async def _failed(self, error: BaseException, over: asyncio.Future[Any]) -> None:
+        """Say why its life ended by *error*, which is raised unless it is one of the browser."""
+        self.rendered.note_fault(_first_line(error))
+        if isinstance(error, TimeoutError):
+            self._end("its scripts did not pause")
+        elif isinstance(error, Error):
+            # The event that says what happened comes a moment after the error that it makes.
+            await asyncio.wait({over}, timeout=1)
+            if "crash" in str(error) or "closed" in str(error):
+                self.died("it crashed")
+            self._end("it left its document")
+        else:
+            raise error
 
     def _left(self) -> float:
         return max(0.1, self._until - time.monotonic())
@@ -170,31 +208,33 @@ class PageLife:
         page = await context.new_page()
         self._watch(context, page)
         signed = await SignedIn.to(page, given)
-        await signed.begin(self._may_go)
+        await signed.begin(self._may_go, self._opens)
         patience = max(2.0, self._left() / 3)
         try:
             await page.goto(self._url, wait_until="load", timeout=patience * 1000)
         except Error as error:
             self.rendered.note_fault(_first_line(error))
-            if "ERR_ABORTED" in str(error) or page.is_closed():
-                self.rendered.ended = self.rendered.ended or "the browser does not show it"
+            if "ERR_ABORTED" in str(error):
+                self._end("the browser does not show it")
                 return
         await self._quiet()
         world = await _World.of(signed)
         try:
-            if await self._behave(world, own):
-                self.rendered.ended = "quiet" if self._is_quiet else "restless"
-        finally:
+            is_done = await self._behave(world, own)
+        except (Error, TimeoutError):
             await self._read(world)
+            raise
+        await self._read(world)
+        if is_done:
+            self._end("quiet" if self._is_quiet else "restless")
 
     def _watch(self, context: BrowserContext, page: Page) -> None:
         rendered = self.rendered
 
         def popped_up(other: Page) -> None:
-            if other is page:
-                return
-            rendered.note_refused(f"a window: {other.url}")
-            self._do(other.close())
+            # Chromium opens windows for readers alone; a page that gets one all the same loses it.
+            if other is not page:
+                self._do(other.close())
 
         def asked(request: Request) -> None:
             self._exchanges.note_kind(request.method, request.url, request.resource_type)
@@ -204,9 +244,7 @@ class PageLife:
             if self._dialogs == 1:
                 rendered.note_refused(f"a dialog: {dialog.type}: {dialog.message[:200]}")
             if self._dialogs > _MOST_DIALOGS:
-                # It would go on for all of its time.
-                rendered.ended = "it opened dialogs without end"
-                self._do(page.close())
+                self._end("it opened dialogs without end")
             else:
                 self._do(dialog.dismiss())
 
@@ -215,8 +253,8 @@ class PageLife:
         page.on("dialog", said)
         page.on("download", lambda download: rendered.note_refused(f"a download: {download.url}"))
         page.on("pageerror", lambda error: rendered.note_fault(str(error)))
-        page.on("crash", lambda _: self._crashed.set())
-        context.on("close", lambda _: self._crashed.set())
+        page.on("crash", lambda _: self.died("it crashed"))
+        context.on("close", lambda _: self.died("its browser died"))
 
     def _do(self, awaitable: Any) -> None:
         async def done() -> None:
@@ -235,9 +273,20 @@ class PageLife:
             self._has_gone = True
             return True
         self.rendered.note_refused(f"navigation: {url}")
-        if len(self.rendered.went_to) < 100:
-            self.rendered.went_to.append(url)
+        self._wanted(url)
         return False
+
+    def _opens(self, url: str) -> None:
+        """Note that its scripts, or a link, open a window."""
+        self._windows += 1
+        self.rendered.note_refused(f"a window: {url}")
+        self._wanted(url)
+        if self._windows > _MOST_WINDOWS:
+            self._end("it opened windows without end")
+
+    def _wanted(self, url: str) -> None:
+        if len(self.rendered.went_to) < _MOST_WENT_TO:
+            self.rendered.went_to.append(url)
 
     async def _quiet(self) -> None:
         """Wait until nothing that holds the page was under way for half a second, but not for ever."""
@@ -253,12 +302,11 @@ class PageLife:
                 since = time.monotonic()
 
     async def _behave(self, world: _World, own: str) -> bool:
-        """Run the behaviours; False where the time is nearly up before the last."""
+        """Run the behaviours; return whether there was time for the last."""
         for name, most in _STEPS:
             # What is left at the end is for reading the page.
             seconds = min(most, self._read_at - time.monotonic())
             if seconds <= 0:
-                self.rendered.ended = "time"
                 return False
             before = self._exchanges.asked
             await world.call(f"run({name!r}, {seconds * 1000:.0f})", within=seconds + _STUCK)
@@ -279,9 +327,14 @@ class PageLife:
         if isinstance(read, list) and len(read) == 2:
             rendered.title, rendered.text = str(read[0]), str(read[1])
         if self._screenshot:
-            picture = await asyncio.wait_for(
-                world.session.send("Page.captureScreenshot", {"format": "jpeg", "quality": 80}), _STUCK
-            )
+            try:
+                picture = await asyncio.wait_for(
+                    world.session.send("Page.captureScreenshot", {"format": "jpeg", "quality": 80}),
+                    _STUCK,
+                )
+            except TimeoutError:
+                rendered.note_fault("Chromium did not make a picture.")
+                return
             rendered.screenshot = base64.b64decode(picture["data"])
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 from typing import TYPE_CHECKING
 
 import psutil
@@ -33,6 +34,10 @@ _PATIENCE = 30.0
 """Seconds that starting, opening and closing may take."""
 _WATCH = 1.0
 """Seconds between two looks at the memory of pages."""
+_JUST = 3.0
+"""Seconds within which the death of a page is that of a process which was killed."""
+_OWN_MEMORY = 1 << 30
+"""Bytes that the browser, and what drives it, may have for itself besides those of a page."""
 
 _ARGUMENTS = (
     "--proxy-bypass-list=<-loopback>",
@@ -63,6 +68,10 @@ _ARGUMENTS = (
 )
 
 
+class BrowserDiedError(Exception):
+    """The browser died before it had opened a page."""
+
+
 class BrowserPool:
     """The browser of a crawl, and its proxy; started when the first page is opened."""
 
@@ -77,6 +86,9 @@ class BrowserPool:
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._process: psutil.Process | None = None
+        self._driver: psutil.Process | None = None
+        self._killed: tuple[float, str] = (0.0, "")
+        """When a process was killed last, and why."""
         self._authority: KeyOfProxy
         self._opened = 0
         self._live = 0
@@ -86,6 +98,8 @@ class BrowserPool:
     async def ready(self) -> None:
         """Have a browser that runs. Raises UsageError where it does not start."""
         async with self._starting:
+            if self._driver is not None and not _is_alive(self._driver):
+                await self._end_driver()
             if self._playwright is None:
                 await self._begin()
             if self._browser is not None and self._opened >= _PAGES_EACH and not self._live:
@@ -98,21 +112,26 @@ class BrowserPool:
     async def _begin(self) -> None:
         from playwright.async_api import async_playwright  # noqa: PLC0415  # takes a third of a second
 
-        self._authority = KeyOfProxy()
-        self.proxy = BrowserProxy(self._authority)
-        await self.proxy.open()
+        if self._watching is None:
+            self._authority = KeyOfProxy()
+            self.proxy = BrowserProxy(self._authority)
+            await self.proxy.open()
+            self._watching = asyncio.ensure_future(self._watch())
+        before = _descendants()
         self._playwright = await async_playwright().start()
-        self._watching = asyncio.ensure_future(self._watch())
+        self._driver = _newest(before, "run-driver")
 
     async def _start(self) -> None:
         from playwright.async_api import Error  # noqa: PLC0415
 
         assert self._playwright is not None
-        before = {child.pid for child in psutil.Process().children(recursive=True)}
+        before = _descendants()
         heap = max(64, self._config.browser_page_memory // 2 >> 20)
         try:
             self._browser = await self._playwright.chromium.launch(
                 executable_path=self._executable,
+                # Windows that no reader opens are none that an archive shows.
+                ignore_default_args=["--disable-popup-blocking"],
                 chromium_sandbox=self._config.browser_sandbox,
                 proxy={"server": f"http://127.0.0.1:{self.proxy.port}"},
                 args=[
@@ -132,7 +151,7 @@ class BrowserPool:
                 "AMICRAWL_BROWSER_PATH."
             ) from error
         self._opened = 0
-        self._process = _new_browser(before)
+        self._process = _newest(before, "--user-data-dir")
         number = self._browser.version.partition(".")[0]
         chrome = (
             "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
@@ -169,27 +188,34 @@ class BrowserPool:
 
     @contextlib.asynccontextmanager
     async def context(self) -> AsyncIterator[BrowserContext]:
-        """Give a context for one page: a browser that has never been anywhere."""
-        assert self._browser is not None
+        """Give a context for one page: a browser that was never anywhere. Raises BrowserDiedError."""
         self._opened += 1
         self._live += 1
         context: BrowserContext | None = None
         try:
-            context = await asyncio.wait_for(
-                self._browser.new_context(
-                    proxy={"server": f"http://127.0.0.1:{self.proxy.port}", "bypass": "<-loopback>"},
-                    user_agent=self._user_agent,
-                    viewport={"width": 1280, "height": 720},
-                    accept_downloads=False,
-                    permissions=[],
-                ),
-                _PATIENCE,
-            )
+            context = await self._new_context()
             yield context
         finally:
             self._live -= 1
             if context is not None:
                 await self._close(context)
+
+    async def _new_context(self) -> BrowserContext:
+        from playwright.async_api import Error  # noqa: PLC0415
+
+        assert self._browser is not None
+        made = self._browser.new_context(
+            proxy={"server": f"http://127.0.0.1:{self.proxy.port}", "bypass": "<-loopback>"},
+            user_agent=self._user_agent,
+            viewport={"width": 1280, "height": 720},
+            accept_downloads=False,
+            permissions=[],
+        )
+        try:
+            return await asyncio.wait_for(made, _PATIENCE)
+        except (Error, TimeoutError) as error:
+            self.kill()
+            raise BrowserDiedError from error
 
     async def _close(self, context: BrowserContext) -> None:
         """Close *context*; a browser that cannot do so any more is ended with all its pages."""
@@ -201,11 +227,12 @@ class BrowserPool:
 
     def kill(self) -> None:
         """End the browser at once; the next page gets another one."""
-        if self._process is not None:
-            with contextlib.suppress(psutil.Error):
-                for each in [*self._process.children(recursive=True), self._process]:
-                    with contextlib.suppress(psutil.Error):
-                        each.kill()
+        _kill(self._process)
+
+    def killed_for(self) -> str:
+        """Return why a process of a page was killed a moment ago; empty where none was."""
+        at, reason = self._killed
+        return reason if time.monotonic() - at < _JUST else ""
 
     async def _end_browser(self) -> None:
         browser, self._browser = self._browser, None
@@ -215,25 +242,38 @@ class BrowserPool:
             except Exception:  # noqa: BLE001  # whatever it says, it is to go
                 self.kill()
 
+    async def _end_driver(self) -> None:
+        playwright, self._playwright = self._playwright, None
+        await self._end_browser()
+        if playwright is not None:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(playwright.stop(), _PATIENCE / 3)
+
     async def close(self) -> None:
         """End the browser and the proxy."""
-        if self._playwright is None:
+        if self._watching is None:
             return
-        if self._watching is not None:
-            self._watching.cancel()
-        await self._end_browser()
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(self._playwright.stop(), _PATIENCE / 3)
+        self._watching.cancel()
+        await self._end_driver()
         await self.proxy.close()
 
     async def _watch(self) -> None:
-        """End processes of pages that have grown too large, which ends their pages."""
+        """Kill processes of pages that have grown too large, and a browser that has."""
+        most = self._config.browser_page_memory
         while True:
             await asyncio.sleep(_WATCH)
             if self._process is None or not self._live:
                 continue
-            for each in await asyncio.to_thread(_large, self._process, self._config.browser_page_memory):
-                logger.warning("A page took more than %s bytes, and was ended.", each)
+            found = await asyncio.to_thread(_large, self._process, self._driver, most)
+            for process, size, is_page in found:
+                if is_page:
+                    self._killed = time.monotonic(), f"its process took more than {most:,} bytes"
+                    logger.warning("A page took %s bytes, and was ended.", f"{size:,}")
+                    _kill(process)
+                else:
+                    logger.warning("Chromium took %s bytes, and is replaced.", f"{size:,}")
+                    self.kill()
+                    _kill(process)
 
 
 def _readable(name: bytes, value: bytes) -> bytes:
@@ -247,23 +287,49 @@ async def _closed(context: BrowserContext) -> None:
         await context.close()
 
 
-def _new_browser(before: set[int]) -> psutil.Process | None:
-    """Return the topmost process of Chromium that is not among those of *before*."""
+def _descendants() -> set[int]:
+    return {child.pid for child in psutil.Process().children(recursive=True)}
+
+
+def _newest(before: set[int], mark: str) -> psutil.Process | None:
+    """Return the topmost process that is not among those of *before* and has *mark* in its command."""
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):
-            if child.pid not in before and "--user-data-dir" in " ".join(child.cmdline()):
+            if child.pid not in before and mark in " ".join(child.cmdline()):
                 return child
     return None
 
 
-def _large(process: psutil.Process, most: int) -> list[int]:
-    """Kill the renderers below *process* that have more than *most* bytes, and return what each had."""
-    ended: list[int] = []
+def _is_alive(process: psutil.Process) -> bool:
     with contextlib.suppress(psutil.Error):
-        for each in process.children(recursive=True):
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _kill(process: psutil.Process | None) -> None:
+    """Kill *process* and all that it has started."""
+    if process is not None:
+        with contextlib.suppress(psutil.Error):
+            for each in [*process.children(recursive=True), process]:
+                with contextlib.suppress(psutil.Error):
+                    each.kill()
+
+
+def _large(
+    browser: psutil.Process, driver: psutil.Process | None, most: int
+) -> list[tuple[psutil.Process, int, bool]]:
+    """Return the processes of *browser*, and *driver*, that are too large: bytes, and whether of a page.
+
+    Those of pages may have *most* bytes each.
+    """
+    found: list[tuple[psutil.Process, int, bool]] = []
+    with contextlib.suppress(psutil.Error):
+        every = [browser, *browser.children(recursive=True), *([driver] if driver else [])]
+        for each in every:
             with contextlib.suppress(psutil.Error):
                 size = each.memory_info().rss
-                if size > most and "--type=renderer" in each.cmdline():
-                    each.kill()
-                    ended.append(size)
-    return ended
+                if size > most:
+                    is_page = "--type=renderer" in each.cmdline()
+                    if is_page or size > most + _OWN_MEMORY:
+                        found.append((each, size, is_page))
+    return found

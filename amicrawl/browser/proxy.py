@@ -32,6 +32,8 @@ _PIECE = 64 * 1024
 _MOST_HEAD = 256 * 1024
 MOST_BODY = 16 * 1024**2
 """Bytes of a request body that are taken; a page that sends more gets 413."""
+MOST_BODIES = 4 * MOST_BODY
+"""Bytes of all request bodies that are held at a moment; one that would be too much gets 413, too."""
 _HANDSHAKE = 22
 """The first byte of a TLS record of that type."""
 _OF_CONNECTION = frozenset(
@@ -92,6 +94,7 @@ class BrowserProxy:
         self._connections: dict[bytes, set[asyncio.StreamWriter]] = {}
         self._server: asyncio.Server | None = None
         self._count = 0
+        self._bodies = _Bodies()
         self.port = 0
         """The port on 127.0.0.1, once it is open."""
 
@@ -125,7 +128,7 @@ class BrowserProxy:
             writer.close()
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        stream = _BrowserStream(reader, writer)
+        stream = _BrowserStream(reader, writer, _BodyRoom(self._bodies))
         try:
             with contextlib.suppress(ConnectionError, ssl.SSLError, h11.RemoteProtocolError):
                 await self._serve(stream)
@@ -133,6 +136,7 @@ class BrowserProxy:
             # The loop ends, and with it the process.
             pass
         finally:
+            stream.room.begin()
             for writers in self._connections.values():
                 writers.discard(writer)
             writer.close()
@@ -165,7 +169,7 @@ class BrowserProxy:
                     rest = b""
                 continue
             asked = _asked(head, body, origin)
-            reply = await handler(asked) if len(body) <= MOST_BODY else ProxyReply(413)
+            reply = await handler(asked) if stream.room.is_enough else ProxyReply(413)
             await _send(stream, reply, is_head=asked.method == "HEAD")
 
 
@@ -175,11 +179,45 @@ _CHALLENGE = (
 )
 
 
+class _Bodies:
+    """How many bytes of request bodies are held for all connections."""
+
+    held = 0
+
+
+class _BodyRoom:
+    """What a connection may hold of the body of its request."""
+
+    def __init__(self, of_all: _Bodies) -> None:
+        self._of_all = of_all
+        self._held = 0
+        self.is_enough = True
+        """Whether nothing was beyond the bounds."""
+
+    def begin(self) -> None:
+        """Give back what the request before had."""
+        self._of_all.held -= self._held
+        self._held = 0
+        self.is_enough = True
+
+    def take(self, size: int) -> bool:
+        """Return whether *size* further bytes may be held."""
+        fits = self._held + size <= MOST_BODY and self._of_all.held + size <= MOST_BODIES
+        self.is_enough = self.is_enough and fits
+        if self.is_enough:
+            self._held += size
+            self._of_all.held += size
+        return self.is_enough
+
+
 class _BrowserStream:
     """A connection of the browser; after `secure`, what is within its TLS."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, room: _BodyRoom
+    ) -> None:
         self.writer = writer
+        self.room = room
         self._reader = reader
         self._tls: ssl.SSLObject | None = None
         self._incoming = ssl.MemoryBIO()
@@ -237,13 +275,14 @@ class _BrowserStream:
 async def _next_request(stream: _BrowserStream, rest: bytes) -> tuple[h11.Request, bytes, bytes] | None:
     """Return the next request, its body, and what has come behind it; None at the end.
 
-    Of a body that is too long, a little more is returned than is taken. Raises h11.RemoteProtocolError.
+    A body that is too long is read to its end, and not kept. Raises h11.RemoteProtocolError.
     """
     parser = h11.Connection(h11.SERVER, max_incomplete_event_size=_MOST_HEAD)
     if rest:
         parser.receive_data(rest)
     head: h11.Request | None = None
     body = bytearray()
+    stream.room.begin()
     while True:
         event = parser.next_event()
         if isinstance(event, h11.Request):
@@ -251,7 +290,7 @@ async def _next_request(stream: _BrowserStream, rest: bytes) -> tuple[h11.Reques
             if parser.they_are_waiting_for_100_continue:
                 await stream.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         elif isinstance(event, h11.Data):
-            if len(body) <= MOST_BODY:
+            if stream.room.take(len(event.data)):
                 body += event.data
         elif isinstance(event, h11.EndOfMessage):
             assert head is not None

@@ -50,7 +50,7 @@ class Rendered:
     went_to: list[str] = field(default_factory=list)
     """URLs that its scripts wanted to go to, or to open."""
     ended: str = ""
-    """Why it was left: it was `quiet`, or `restless` to the end; its `time` was up; or what happened."""
+    """Why it was left: it was `quiet`, or `restless` to the end; its time was up; or what happened."""
 
     def note_fault(self, text: str) -> None:
         """Note what went wrong, in bounds."""

@@ -46,6 +46,8 @@ _PAGE_TYPES = (b"text/html", b"application/xhtml+xml")
 _ATTEMPTS = 2
 """How often a page is opened whose browser, or process, dies."""
 _LARGEST_BEHAVIOUR = 1 << 20
+_WHOLE = frozenset({"quiet", "restless"})
+"""How a page ends that was shown as a whole."""
 
 
 @dataclass(kw_only=True)
@@ -199,6 +201,7 @@ class Browsing(CrawlExtension):
         """Do so."""
         from amicrawl.browser.exchanges import PageExchanges  # noqa: PLC0415
         from amicrawl.browser.page import PageLife  # noqa: PLC0415  # imports Playwright
+        from amicrawl.browser.pool import BrowserDiedError  # noqa: PLC0415
 
         config, url = self._run.config, capture.url
         used: dict[str, int] = {}
@@ -208,10 +211,15 @@ class Browsing(CrawlExtension):
             until = time.monotonic() + config.browser_page_time
             exchanges = PageExchanges(self._crawl, offer, capture, until=until)
             given = self._pool.proxy.admit(exchanges.answer)
-            life = PageLife(url, exchanges, until=until, screenshot=config.browser_screenshots)
+            life = PageLife(
+                url, exchanges, until=until, screenshot=config.browser_screenshots,
+                killed_for=self._pool.killed_for,
+            )  # fmt: skip
             try:
                 async with self._pool.context() as context:
                     await life.live(context, given, own=self._own)
+            except BrowserDiedError:
+                life.died("its browser died")
             finally:
                 self._pool.proxy.dismiss(given)
                 await exchanges.close()
@@ -229,6 +237,8 @@ class Browsing(CrawlExtension):
         capture = item.capture
         if isinstance(capture, PageCapture):
             item.page, item.resource_type = capture.url, "document"
+            if capture.rendered.ended not in _WHOLE:
+                item.page_fault = capture.rendered.ended
             item.resources = resources_of(capture.rendered, capture.used, url=capture.url)
         await self._run.recorder.record(item)
 

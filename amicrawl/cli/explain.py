@@ -7,6 +7,7 @@ of them are evaluated, in the order of the crawl: several may keep a URL out.
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -321,6 +322,8 @@ def _rendered(rules: Rules, url: str) -> Iterator[str]:
     last = captures[-1]
     if last.page == url:
         yield f"opened in a browser: {_WHY_RENDERED[rules.config.browser]}"
+        if '"page_fault"' in last.meta_json:
+            yield f"not shown as a whole: {json.loads(last.meta_json)['page_fault']}"
     elif last.page:
         yield f"requested in a browser by {last.page} ({last.resource_type})"
     else:

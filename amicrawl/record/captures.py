@@ -19,7 +19,8 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
     warc_length     bytes of that member; 0 for a failure
     error           why there was no response: a `Failure`, a colon, details; empty on success
     meta_json       what the seed list said of the URL besides, as a JSON object of strings, and
-                    `tls_fault`, why the certificate of the server was not trusted
+                    `tls_fault`, why the certificate of the server was not trusted, and `page_fault`,
+                    why a browser did not show the page as a whole
     etag            ETag as sent; for a 304 without one, the seed's
     last_modified   Last-Modified as sent; for a 304 without one, the seed's
     final_url       where a redirect points; for other answers the URL itself; empty for a failure
@@ -119,6 +120,8 @@ _HOST = re.compile(r"//(?:[^/?#\\]*@)?(?:\[([^]/?#\\]*)|([^:/?#\\]*))")
 _NOWHERE = ("", 0, 0)
 TLS_FAULT = "tls_fault"
 """The key of `meta_json` that says why the certificate of the server was not trusted."""
+PAGE_FAULT = "page_fault"
+"""The key of `meta_json` that says why a browser did not show the page as a whole."""
 _INT32_MAX = 2**31 - 1
 
 
@@ -156,6 +159,8 @@ class CaptureItem:
     """The URL of the page in a browser that it belongs to; empty for none."""
     resource_type: str = ""
     """What that browser asked for it as; empty where none did."""
+    page_fault: str = ""
+    """Why that browser did not show the page as a whole; empty where it did."""
     resources: Sequence[Resource] = ()
     """What was made of the page: further records, before that of the response."""
 
@@ -223,13 +228,13 @@ def row_of(item: CaptureItem) -> Row:
 
 
 def _meta_json(item: CaptureItem) -> str:
-    """Return what the seed said besides, with what the certificate of the server lacked, if anything.
+    """Return what the seed said besides, with the faults of its certificate and its page, if any.
 
-    A recrawl has the row of the crawl before as its seed: what it said of a certificate is dropped.
+    A recrawl has the row of the crawl before as its seed: the faults that it names are dropped.
     """
     meta, tls = item.seed.meta_json, item.capture.tls
     fault = tls.fault or "not verified" if tls is not None and not tls.verified else ""
-    if not fault and TLS_FAULT not in meta:
+    if not (fault or item.page_fault or TLS_FAULT in meta or PAGE_FAULT in meta):
         return meta
     try:
         fields = orjson.loads(meta or "{}")
@@ -237,9 +242,10 @@ def _meta_json(item: CaptureItem) -> str:
         return meta
     if not isinstance(fields, dict):
         return meta
-    fields.pop(TLS_FAULT, None)
-    if fault:
-        fields[TLS_FAULT] = fault
+    for name, value in ((TLS_FAULT, fault), (PAGE_FAULT, item.page_fault)):
+        fields.pop(name, None)
+        if value:
+            fields[name] = value
     return orjson.dumps(fields).decode() if fields else ""
 
 

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from amicrawl.browser.authority import KeyOfProxy
-from amicrawl.browser.proxy import MOST_BODY, BrowserProxy, BrowserRequest, Pass, ProxyReply
+from amicrawl.browser.proxy import MOST_BODIES, MOST_BODY, BrowserProxy, BrowserRequest, Pass, ProxyReply
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
@@ -153,6 +153,44 @@ def test_a_body_beyond_the_limit_is_refused_and_not_kept() -> None:
             await writer.drain()
         assert (await response(reader))[0].startswith(b"HTTP/1.1 413 ")
         writer.close()
+
+    with_proxy(act)
+
+
+def test_bodies_of_all_connections_together_are_bounded() -> None:
+    release, holds = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def hold(_: BrowserRequest) -> ProxyReply:
+        holds.release()
+        await release.wait()
+        return ProxyReply(200)
+
+    async def act(proxy: BrowserProxy, _: KeyOfProxy) -> None:
+        given = proxy.admit(hold)
+
+        async def sent(length: int) -> Streams:
+            reader, writer = await connected(proxy)
+            writer.write(
+                b"POST http://h.test/ HTTP/1.1\r\nHost: h.test\r\n"
+                + signed(given)
+                + b"Content-Length: %d\r\n\r\n" % length
+            )
+            writer.write(bytes(length))
+            await writer.drain()
+            return reader, writer
+
+        waiting = [await sent(MOST_BODY) for _ in range(MOST_BODIES // MOST_BODY)]
+        for _streams in waiting:
+            await holds.acquire()
+        waiting.append(await sent(1))
+        assert (await response(waiting[-1][0]))[0].startswith(b"HTTP/1.1 413 ")
+        release.set()
+        for streams in waiting[:-1]:
+            assert (await response(streams[0]))[0].startswith(b"HTTP/1.1 200 ")
+        waiting.append(await sent(MOST_BODY))
+        assert (await response(waiting[-1][0]))[0].startswith(b"HTTP/1.1 200 ")
+        for streams in waiting:
+            streams[1].close()
 
     with_proxy(act)
 
