@@ -2,7 +2,8 @@
 
 A GET is answered from here where the server's caching rules allow it (RFC 9111: `max-age`, `Vary`), or
 where what it brought is a requisite: a script, a style sheet, a font or an image is asked for once in a
-crawl. What is under way is waited for. Memory is bounded; what was used longest ago goes first.
+crawl. What is under way is waited for. Memory is bounded; what was used longest ago goes first, and is
+read from the archive again, as is what was there before (`earlier`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     from amicrawl.browser.proxy import BrowserRequest, ProxyReply
 
@@ -31,6 +32,17 @@ _MAX_AGE = re.compile(rb"(?:^|[,\s])max-age=([0-9]{1,9})")
 _LASTING = frozenset({200, 301, 308, 404, 410})
 
 
+class KnownAnswer(NamedTuple):
+    """An answer that is in the archive."""
+
+    asked: BrowserRequest
+    """The request that it was an answer to."""
+    reply: ProxyReply
+    content: bytes
+    kind: str
+    """Chromium's word for what was asked for."""
+
+
 class _KeptAnswer(NamedTuple):
     reply: ProxyReply
     content: bytes
@@ -41,10 +53,20 @@ class _KeptAnswer(NamedTuple):
 
 
 class ArchivedAnswers:
-    """The answers of one crawl; *clock* gives monotonic seconds."""
+    """The answers of one crawl; *clock* gives monotonic seconds.
 
-    def __init__(self, *, clock: Callable[[], float], most_bytes: int = MOST_BYTES) -> None:
+    *earlier* returns what the archive has of a URL besides; None for nothing.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Callable[[], float],
+        most_bytes: int = MOST_BYTES,
+        earlier: Callable[[str], Awaitable[KnownAnswer | None]] | None = None,
+    ) -> None:
         self._clock = clock
+        self._earlier = earlier
         self._most_bytes = most_bytes
         self._kept: OrderedDict[str, _KeptAnswer] = OrderedDict()
         self._bytes = 0
@@ -64,7 +86,18 @@ class ArchivedAnswers:
         if (reply := self._known(asked)) is not None:
             return reply
         self._under_way[asked.url] = asyncio.get_running_loop().create_future()
-        return None
+        if self._earlier is None:
+            return None
+        try:
+            if (found := await self._earlier(asked.url)) is not None:
+                self.keep(found.asked, found.reply, found.content, kind=found.kind)
+            reply = self._known(asked)
+        except BaseException:
+            self.done(asked)
+            raise
+        if reply is not None:
+            self.done(asked)
+        return reply
 
     def done(self, asked: BrowserRequest) -> None:
         """Let those go on who wait for the answer to *asked*."""
@@ -112,7 +145,7 @@ class ArchivedAnswers:
         if reply.status not in _LASTING:
             return 0.0
         fields = {name.lower(): value for name, value in reply.fields}
-        if kind in _REQUISITES or _REQUISITE_TYPE.match(fields.get(b"content-type", b"")):
+        if is_requisite(kind, fields.get(b"content-type", b"")):
             return _ALWAYS
         control = fields.get(b"cache-control", b"").lower()
         age = fields.get(b"age", b"")
@@ -124,6 +157,11 @@ class ArchivedAnswers:
 
 
 _ALWAYS = float("inf")
+
+
+def is_requisite(kind: str, type_: bytes) -> bool:
+    """Return whether what was asked for as *kind*, and came as Content-Type *type_*, is a requisite."""
+    return kind in _REQUISITES or _REQUISITE_TYPE.match(type_) is not None
 
 
 def _varying(fields: Sequence[tuple[bytes, bytes]]) -> set[bytes]:

@@ -28,6 +28,7 @@ from amicrawl.crawl import (
     RobotsMiddleware,
     Ticket,
     Visit,
+    is_child,
 )
 from amicrawl.discovery import Kind, Link, is_shell
 from amicrawl.errors import InputError, UsageError
@@ -126,17 +127,30 @@ class Browsing(CrawlExtension):
         executable = find_chromium(config)
         # What these import may be missing, and that is said by then.
         from amicrawl.browser.answers import ArchivedAnswers  # noqa: PLC0415
+        from amicrawl.browser.earlier import EarlierAnswers  # noqa: PLC0415
         from amicrawl.browser.exchanges import Crawl  # noqa: PLC0415
         from amicrawl.browser.pool import BrowserPool  # noqa: PLC0415
 
         self._pool = BrowserPool(config, executable, user_agent=crawler.settings["USER_AGENT"])
         self._own = _own_behaviour(config.browser_behaviours)
-        self._answers = ArchivedAnswers(clock=time.monotonic)
+        earlier = EarlierAnswers(self._directories, since=self._begins_anew())
+        self._answers = ArchivedAnswers(clock=time.monotonic, earlier=earlier.find)
         self._places = asyncio.Semaphore(config.browser_pages)
         self._robots: RobotsMiddleware | None = None
         self._note = crawler.stats.inc_value
         self._crawl = Crawl(run, self._answers, self._excludes, self._note)
         run.visits_by = self._visit
+
+    def _directories(self) -> list[Path]:
+        """Return the directories of this crawl: its own, and those of the other processes of it."""
+        own = self._run.config.directory
+        if not is_child():
+            return [own]
+        return [own.parent.parent, *(path for path in own.parent.iterdir() if path.is_dir())]
+
+    def _begins_anew(self) -> int:
+        """Return the Unix milliseconds before which nothing counts: a recrawl requests again."""
+        return time.time_ns() // 1_000_000 if self._run.spec.continues else 0
 
     def _visit(self, visit: Visit) -> PageVisit:
         self._robots = next((each for each in visit.rules if isinstance(each, RobotsMiddleware)), None)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.partition.outbox import Outbox
     from amicrawl.crawl.policy import read_policy, write_policy
     from amicrawl.crawl.processes import as_process
-    from amicrawl.crawl.processes.specification import Specification, allow
+    from amicrawl.crawl.processes.specification import Specification, allow, is_child
     from amicrawl.crawl.rebuilding import rebuild
     from amicrawl.crawl.robots import RobotsMiddleware
     from amicrawl.crawl.run import Run, run_of
@@ -89,6 +89,7 @@ else:
         Specification="processes.specification",
         allow="processes.specification",
         as_process="processes",
+        is_child="processes.specification",
         configured="arguments",
         encoded_batch="partition.batch",
         encoded_link="partition.batch",
@@ -159,6 +160,7 @@ __all__ = [
     "encoded_link",
     "explained",
     "final_url",
+    "is_child",
     "job_argument",
     "known_arguments",
     "links_in",

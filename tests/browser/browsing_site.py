@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import ssl
 from typing import TYPE_CHECKING
 
 import pytest
-from loopback import crawl_site
+import trustme
+from loopback import RawServer, crawl_site
 
 if TYPE_CHECKING:
+    import socket
     import subprocess
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
 SETTINGS = {
@@ -31,6 +35,37 @@ def crawl_pages(
 ) -> subprocess.CompletedProcess[str]:
     """Crawl the site at *url* in a browser into *out*."""
     return crawl_site(url, out, settings={**SETTINGS, **(settings or {})})
+
+
+class SecuredServer(RawServer):
+    """Does so over TLS, by a certificate of its own authority, which is written to *ca_file*."""
+
+    def __init__(self, answer: Callable[[bytes], bytes], ca_file: Path) -> None:
+        super().__init__(answer)
+        authority = trustme.CA()
+        authority.cert_pem.write_to_path(str(ca_file))
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        authority.issue_cert("127.0.0.1").configure_cert(self._tls)
+
+    @property
+    def url(self) -> str:
+        """The address, without a slash at the end."""
+        return f"https://127.0.0.1:{self.port}"
+
+    def _serve(self, connection: socket.socket) -> None:
+        with (
+            contextlib.suppress(ssl.SSLError),
+            self._tls.wrap_socket(connection, server_side=True) as secured,
+        ):
+            head = b""
+            while b"\r\n\r\n" not in head:
+                if not (block := secured.recv(65536)):
+                    return
+                head += block
+            self.requests.append(head)
+            secured.sendall(self._answer(head))
+            with contextlib.suppress(OSError):
+                secured.unwrap()
 
 
 def answer(body: bytes, type_: str = "text/html", *fields: str, status: str = "200 OK") -> bytes:

@@ -13,10 +13,28 @@ from collections.abc import Callable
 from pathlib import Path
 
 import psutil
+import pytest
 import warm_processes
 from archive_reading import record, records, rows
-from browser.browsing_site import SETTINGS, answer, chunked, crawl_pages, needs_chromium, path_of
-from loopback import PROJECT, RawServer, environment, free_port, site_command
+from browser.browsing_site import (
+    SETTINGS,
+    SecuredServer,
+    answer,
+    chunked,
+    crawl_pages,
+    needs_chromium,
+    path_of,
+)
+from loopback import (
+    PROJECT,
+    QUICK,
+    RawServer,
+    environment,
+    free_port,
+    recrawl,
+    site_command,
+    write_lines,
+)
 from typer.testing import CliRunner
 
 from amicrawl.cli import app as app_of_commands
@@ -174,6 +192,74 @@ def test_a_killed_crawl_goes_on_and_asks_again_for_no_more_than_was_in_flight(tm
     assert {"/", "/a", "/b", "/c"} <= {row["url"].removeprefix(server.url) for row in rows(tmp_path)}
     assert asked.count("/") == asked.count("/b") == asked.count("/c") == 1
     assert asked.count("/a") == 2
+    # A requisite that is in the archive is not requested again.
+    assert asked.count("/app.js") == asked.count("/app.css") == 1
+    infos = [
+        json.loads(each.content_stream().read())
+        for each in records(tmp_path)
+        if each.rec_headers["WARC-Target-URI"] == f"urn:pageinfo:{server.url}/c"
+    ]
+    assert infos[0]["urls"][f"{server.url}/app.js"] == {"status": 200}
+    assert infos[0]["title"] == "Made"
+
+
+def test_a_recrawl_requests_requisites_again_and_once(tmp_path: Path) -> None:
+    with RawServer(app) as server:
+        crawl_pages(f"{server.url}/", tmp_path)
+        done = recrawl(tmp_path, arguments=["before=9999-01-01"], settings=SETTINGS)
+        asked = [path_of(head) for head in server.requests]
+    assert done.returncode == 0, done.stderr
+    assert asked.count("/") == asked.count("/app.js") == asked.count("/app.css") == 2
+
+
+def test_processes_of_a_crawl_share_what_is_archived(tmp_path: Path) -> None:
+    out, hosts = tmp_path / "out", [f"127.0.0.{number}" for number in range(1, 6)]
+
+    def is_noted() -> bool:
+        return any(b"/app.js" in path.read_bytes() for path in out.glob("processes/*/captures-*.open"))
+
+    def site(head: bytes) -> bytes:
+        if path_of(head) == "/app.js":
+            return answer(b"document.title = 'Made';", "text/javascript")
+        if b"127.0.0.1:" not in head:
+            _wait_until(is_noted)
+        return answer(f"<script src=http://127.0.0.9:{server.port}/app.js></script>".encode())
+
+    with RawServer(site) as server:
+        starts = write_lines(tmp_path / "starts", [f"http://{host}:{server.port}/" for host in hosts])
+        arguments = [f"file={starts}", f"out={out}", "processes=2"]
+        line = [sys.executable, "-m", "scrapy", "crawl", "site"]
+        line += [part for each in arguments for part in ("-a", each)]
+        line += [f"-s{name}={value}" for name, value in {**QUICK, **SETTINGS}.items()]
+        done = warm_processes.run(line, cwd=PROJECT, env=environment(), timeout=120, check=False)
+        asked = [path_of(head) for head in server.requests]
+    assert done.returncode == 0
+    assert (asked.count("/"), asked.count("/app.js")) == (5, 1)
+    texts = [
+        each.content_stream().read()
+        for each in records(out)
+        if each.rec_headers.get("WARC-Target-URI", "").startswith("urn:text:")
+    ]
+    assert texts == [b"Made\n\n"] * 5
+
+
+def test_a_secured_site_is_archived_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    authority, out = tmp_path / "authority.pem", tmp_path / "out"
+    with SecuredServer(app, authority) as server:
+        refused = crawl_pages(f"{server.url}/", tmp_path / "refused")
+        monkeypatch.setenv("SSL_CERT_FILE", str(authority))
+        done = crawl_pages(f"{server.url}/", out)
+        asked = [path_of(head) for head in server.requests]
+    # Chromium takes the certificate of the proxy; the server's is checked all the same.
+    (row,) = rows(tmp_path / "refused")
+    assert row["error"].startswith("tls-certificate"), refused.stderr
+    assert done.returncode == 0, done.stderr
+    found = {row["url"].removeprefix(server.url): row for row in reversed(rows(out))}
+    assert {"/", "/a", "/b", "/c", "/api/c", "/search", "/app.js"} <= found.keys()
+    assert asked.count("/app.js") == asked.count("/c") == 1
+    fields, block = record(out, found["/api/c"])
+    assert block == app(b"GET /api/c HTTP/1.1\r\n\r\n")
+    assert "tls/1.3" in fields["WARC-Protocol"]
 
 
 def test_a_video_is_fetched_once_and_played_by_its_ranges(tmp_path: Path) -> None:
