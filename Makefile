@@ -117,6 +117,11 @@ crash-test: environment-dev ## Kill a crawl at random moments, fail each call to
 	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) AMICRAWL_HISTORIES=10 $(BIN)/python -m pytest --timeout 0 \
 		--hypothesis-profile search tests/crash tests/contract tests/frontier/live/test_partition_on_faulty_disks.py
 
+.PHONY: browser-campaign
+browser-campaign: environment-dev ## Kill crawls in a browser, and open pages that want to hold one up [ROUNDS=30]
+	AMICRAWL_BROWSER_LONG=1 AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),30) $(BIN)/python -m pytest --timeout 0 \
+		tests/browser tests/crash/test_kill_browser.py
+
 .PHONY: operators-day
 operators-day: environment-dev ## Run two pipelines through outages and kills, with leases as shipped: four minutes
 	AMICRAWL_WHOLE_DAY=1 $(BIN)/python -m pytest tests/jobs/test_operators_day.py

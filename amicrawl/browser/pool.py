@@ -95,6 +95,16 @@ class BrowserPool:
         self._starting = asyncio.Lock()
         self._watching: asyncio.Task[None] | None = None
 
+    @property
+    def is_running(self) -> bool:
+        """Whether there is a browser that pages can be opened in."""
+        processes = (self._process, self._driver)
+        return (
+            self._browser is not None
+            and self._browser.is_connected()
+            and all(each is None or _is_alive(each) for each in processes)
+        )
+
     async def ready(self) -> None:
         """Have a browser that runs. Raises UsageError where it does not start."""
         async with self._starting:
@@ -104,7 +114,7 @@ class BrowserPool:
                 await self._begin()
             if self._browser is not None and self._opened >= _PAGES_EACH and not self._live:
                 await self._end_browser()
-            if self._browser is None or not self._browser.is_connected():
+            if not self.is_running:
                 await self._start()
             if not self.fields:
                 await self._learn()

@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from amicrawl.record import CaptureItem
 
 _PAGE_TYPES = (b"text/html", b"application/xhtml+xml")
-_ATTEMPTS = 2
-"""How often a page is opened whose browser, or process, dies."""
+_MOST_CRASHES, _MOST_DEATHS = 2, 4
+"""How often a page is opened whose process dies; and one whose browser does, for whatever reason."""
 _LARGEST_BEHAVIOUR = 1 << 20
 _WHOLE = frozenset({"quiet", "restless"})
 """How a page ends that was shown as a whole."""
@@ -221,7 +221,8 @@ class Browsing(CrawlExtension):
         used: dict[str, int] = {}
         self._note("amicrawl/browser/pages")
         await self._pool.ready()
-        for attempt in range(1, _ATTEMPTS + 1):
+        crashes = deaths = 0
+        while True:
             until = time.monotonic() + config.browser_page_time
             exchanges = PageExchanges(self._crawl, offer, capture, until=until)
             given = self._pool.proxy.admit(exchanges.answer)
@@ -241,8 +242,14 @@ class Browsing(CrawlExtension):
             if not life.has_crashed:
                 break
             self._note("amicrawl/browser/crashes")
-            if attempt < _ATTEMPTS:
-                await self._pool.ready()
+            if self._pool.is_running:
+                crashes += 1
+            else:
+                deaths += 1
+                life.rendered.ended = "its browser died"
+            if crashes == _MOST_CRASHES or deaths == _MOST_DEATHS:
+                break
+            await self._pool.ready()
         same = {each.name: getattr(capture, each.name) for each in fields(Capture)}
         return PageCapture(**same, rendered=life.rendered, used=used)
 
