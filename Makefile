@@ -106,10 +106,11 @@ docs: environment-dev ## Build the documentation as a site in build/site, check 
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	$(BIN)/python .ci/man_page.py build/man/amicrawl.1
 
-.PHONY: screenshots
-screenshots: environment-dev ## Draw the pages of the dashboard and a crawl on a terminal into docs/screenshots
+.PHONY: pictures
+pictures: environment-dev ## Draw the dashboard, a watched crawl, its report and a terminal into docs/screenshots
 	@.ci/system-packages chromium redis-server
 	PYTHONPATH=tests $(BIN)/python tests/dashboard/screenshots.py docs/screenshots
+	PYTHONPATH=tests $(BIN)/python tests/crawl_pictures.py docs/screenshots
 	PYTHONPATH=tests $(BIN)/python tests/terminal_picture.py docs/screenshots/crawl.svg
 
 .PHONY: crash-test

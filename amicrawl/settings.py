@@ -15,8 +15,6 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # pydantic would look through all installed packages for plugins.
 os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 
-# Without a terminal, programs read what is written: the log and the reports of progress as JSON lines.
-AMICRAWL_LOG_FORMAT = "text" if os.isatty(2) else "json"
 ADDONS = {"amicrawl.crawl.addon.ArchiveAddon": 300}
 BOT_NAME = "amicrawl"
 COMMANDS_MODULE = "amicrawl.crawl.commands"

@@ -26,6 +26,8 @@ DATA = PROJECT / "tests" / "data"
 """Vectors and files of others that more than one room is tested with."""
 
 QUICK = {
+    # What a crawl says is read by tests.
+    "AMICRAWL_LOG_FORMAT": "json",
     "AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8",
     "AMICRAWL_DELAY": "0",
     "AMICRAWL_PER_HOST": "8",

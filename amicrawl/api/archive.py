@@ -21,7 +21,14 @@ from amicrawl.discovery import charset_of, decoded
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import InputError, UsageError
 from amicrawl.message import final_head, status_of
-from amicrawl.record import CAPTURES, TABLE_NAME, capture_batches, request_before, stored
+from amicrawl.record import (
+    CAPTURES,
+    TABLE_NAME,
+    capture_batches,
+    read_history,
+    request_before,
+    stored,
+)
 from amicrawl.urls import Fetchable, fetchable
 
 if TYPE_CHECKING:
@@ -31,7 +38,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from amicrawl.record import CaptureItem
+    from amicrawl.record import CaptureItem, CrawlHistory
 
 BODY_LIMIT = 64 << 20
 """Bytes of a body, and of a decoded one, that are kept in memory; a longer one is read in blocks."""
@@ -252,6 +259,14 @@ class Archive:
 
     def __repr__(self) -> str:
         return f"amicrawl.open({str(self.path)!r})"
+
+    @property
+    def history(self) -> CrawlHistory:
+        """How the crawl went: its starts and ends, and a moment in so many seconds of each.
+
+        Of a crawl that runs, up to now; empty where `history.jsonl` is not there.
+        """
+        return read_history(self.path)
 
     def by_url(self, url: str) -> list[Capture]:
         """Return the captures of *url*, the oldest first.

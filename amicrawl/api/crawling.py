@@ -266,7 +266,7 @@ def _command(
         )
     if any(name.startswith("-") and name != "-" for name in names):
         raise UsageError("A seed does not begin with a hyphen. Write ./ before the name of a file.")
-    line = [sys.executable, "-P", "-m", "amicrawl", "crawl", *names, "-o", str(out), "-q"]
+    line = [sys.executable, "-P", "-m", "amicrawl", "crawl", *names, "-o", str(out), "-q", "--json"]
     for name, value in settings.items():
         line += _setting(name, value)
     return line, given

@@ -57,6 +57,14 @@ COMMANDS: Mapping[str, Place] = {
         "report:report",
         "Write a page about the crawl in DIR: rates over time, hosts, types, failures and remedies.",
     ),
+    "watch": Place(
+        "watch:watch",
+        "Show the crawl in DIR in a browser: rate, queue, hosts, failures; pause, change or stop it.",
+    ),
+    "replay": Place(
+        "replay:replay",
+        "Show the pages of the crawl in DIRECTORY as visitors saw them, in a browser; needs pywb.",
+    ),
     "explain": Place("explain:explain", "Say whether a crawl takes URL, and which rule decides."),
     "check": Place("check:check", "Check crawl FILES, and report every fault with its line."),
     "frontier": Place("frontier:app", "Inspect, verify and convert frontier files and directories."),
@@ -108,7 +116,18 @@ COMMANDS: Mapping[str, Place] = {
 GROUPS: Mapping[str, str] = {
     name: group
     for group, names in {
-        "Crawl": ("crawl", "recrawl", "inspect", "report", "explain", "check", "frontier", "url"),
+        "Crawl": (
+            "crawl",
+            "recrawl",
+            "watch",
+            "inspect",
+            "report",
+            "replay",
+            "explain",
+            "check",
+            "frontier",
+            "url",
+        ),
         "Archives": (
             *("index", "collection", "sidecar", "merge", "wat", "wet", "wacz", "cdx"),
             *("repair", "upload"),

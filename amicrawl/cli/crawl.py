@@ -76,6 +76,9 @@ Ignore = Annotated[
     list[str] | None,
     typer.Option(metavar="REGEX", help="Do not follow links that match; may be repeated."),
 ]
+Watch = Annotated[
+    bool, typer.Option("--watch", help="Show the crawl in a browser meanwhile; prints the address.")
+]
 Now = Annotated[bool, typer.Option("--now", help="Crawl even if the schedule says it is not due.")]
 
 
@@ -109,6 +112,9 @@ class RequestOptions:
         ),
     ] = None
     quiet: Quiet = False
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the log and reports of progress as JSON lines.")
+    ] = False
     verbose: Annotated[
         int, typer.Option("-v", "--verbose", count=True, help="Print the log; twice: at level DEBUG.")
     ] = 0
@@ -129,6 +135,7 @@ class RequestOptions:
             "STOP_PAGES": self.max_pages,
             "STOP_TIME": self.max_time,
             "BROWSER": self.browser,
+            "LOG_FORMAT": "json" if self.as_json else None,
             **further,
         }
         typed = (f"{PREFIX}{name}={value}" for name, value in options.items() if value is not None)
@@ -153,6 +160,7 @@ def crawl(
     request: RequestOptions,
     processes: Processes = "",
     where: PartitionedOptions,
+    watch: Watch = False,
     now: Now = False,
 ) -> None:
     """Crawl a site by its URL, the URLs of a seed list, or what a crawl file describes.
@@ -168,6 +176,7 @@ def crawl(
     given = pairs(request.arguments or [], option="-a")
     if where.on_spark:
         others = {"--processes": processes, "--now": now, "--depth": depth, "--ignore": ignore}
+        others |= {"--watch": watch}
         _begin_over_spark(what, given, settings, where, out=out, others=others)
         return
     target = target_of(what)
@@ -178,8 +187,10 @@ def crawl(
     given |= {name: value for name, value in options.items() if value}
     if isinstance(target, Path):
         wanted = given | _as_arguments(pairs(request.settings or [], option="-s"), given)
-        _begin_by_file(target, given, wanted, further, now=now)
+        _begin_by_file(target, given, wanted, further, now=now, watch=watch)
     else:
+        if watch:
+            _watch(given | _as_arguments(pairs(request.settings or [], option="-s"), given))
         begin([target.spider], target.arguments | given, further)
 
 
@@ -208,6 +219,21 @@ def _begin_over_spark(
     )
 
 
+def _watch(wanted: dict[str, str]) -> None:
+    """Show the crawl with the arguments *wanted* in a browser."""
+    from amicrawl.cli.watch import watch_beside  # noqa: PLC0415  # most crawls are not watched
+
+    directory = Path(wanted.get("out") or os.environ.get(_OUT) or _project_out())
+    watch_beside(directory / wanted.get("run_id", ""))
+
+
+def _project_out() -> str:
+    """Return what the settings of the Scrapy project say of the output directory."""
+    from scrapy.utils.project import get_project_settings  # noqa: PLC0415
+
+    return str(get_project_settings().get(_OUT) or _DEFAULT_OUT)
+
+
 def _patterns(written: list[str]) -> str | None:
     """Return the patterns as the setting takes them; UsageError for one with white space."""
     for pattern in written:
@@ -219,7 +245,13 @@ def _patterns(written: list[str]) -> str | None:
 
 
 def _begin_by_file(
-    path: Path, given: dict[str, str], wanted: dict[str, str], settings: list[str], *, now: bool
+    path: Path,
+    given: dict[str, str],
+    wanted: dict[str, str],
+    settings: list[str],
+    *,
+    now: bool,
+    watch: bool,
 ) -> None:
     """Run the crawl of the crawl file *path*, or say that it is not due."""
     # Its checks load what judges ignore patterns, which a list has no use for.
@@ -233,6 +265,8 @@ def _begin_by_file(
         return
     if planned.run_id and planned.action is Action.CRAWL and "run_id" not in wanted:
         given["run_id"] = planned.run_id
+    if watch:
+        _watch({"out": str(directory), **({"run_id": planned.run_id} if planned.run_id else {})})
     begin(_spider_line(path, crawl_file, planned, directory=directory), given, settings)
 
 

@@ -180,6 +180,8 @@ def _crawl_command(
 
     def command(ident: str, directory: Path) -> list[str]:
         line = [sys.executable, "-P", "-m", "amicrawl.crawl.start", "job", "-a", f"ident={ident}"]
+        # What it prints is read line by line, for the log of the job.
+        line += ["-s", "AMICRAWL_LOG_FORMAT=json"]
         line += ["-s", f"AMICRAWL_OUT={directory}", "-s", "AMICRAWL_RUN_ID=", *further]
         return [*line, "-s", f"{_BUCKET}={path_of(bucket, directory.name)}"] if bucket else line
 

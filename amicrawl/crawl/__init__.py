@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.state import ABORTED
     from amicrawl.crawl.visit import Links, Visit
     from amicrawl.crawl.watching.busy_hosts import BusyHosts
+    from amicrawl.crawl.watching.control_files import write_control
     from amicrawl.crawl.wiring import make_resolver, make_wire
 else:
     __getattr__ = lazy_exports(
@@ -113,6 +114,7 @@ else:
         start_crawl="start",
         take_links="partition.links",
         whole_number="arguments",
+        write_control="watching.control_files",
         write_policy="policy",
     )
 
@@ -180,5 +182,6 @@ __all__ = [
     "start_crawl",
     "take_links",
     "whole_number",
+    "write_control",
     "write_policy",
 ]

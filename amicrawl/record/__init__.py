@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, row_of, validators_of
     from amicrawl.record.crawl_json import FILE_NAME, CrawlJson, known_files, read_crawl_json
     from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, expanded, number_in, warc_name
-    from amicrawl.record.journal import CapturesJournal, journals, read_rows, row_in
+    from amicrawl.record.history import (
+        COUNTS,
+        HISTORY_NAME,
+        CrawlHistory,
+        HistoryFile,
+        HistoryMoment,
+        HistoryRun,
+        read_history,
+    )
+    from amicrawl.record.journal import NAMES, CapturesJournal, journals, read_rows, row_in
     from amicrawl.record.read_back import rebuilt, request_before, stored
     from amicrawl.record.repair import Repaired, repair_locked
     from amicrawl.record.table import (
@@ -65,6 +74,7 @@ else:
         Archive="archive",
         Bucket="bucket",
         CAPTURES="table",
+        COUNTS="history",
         CaptureItem="captures",
         OF_SEED="captures",
         Provenance="captures",
@@ -72,6 +82,12 @@ else:
         ConflictError="upload",
         CrawlJson="crawl_json",
         FILE_NAME="crawl_json",
+        HISTORY_NAME="history",
+        CrawlHistory="history",
+        HistoryFile="history",
+        HistoryMoment="history",
+        HistoryRun="history",
+        NAMES="journal",
         UploadManifest="uploaded",
         NotAManifestError="uploaded",
         NotAsSealedError="upload",
@@ -105,6 +121,7 @@ else:
         open_bucket="bucket",
         opened_index="table",
         read_crawl_json="crawl_json",
+        read_history="history",
         read_manifest="uploaded",
         read_rows="journal",
         rebuilt="read_back",
@@ -125,7 +142,10 @@ else:
 
 __all__ = [
     "CAPTURES",
+    "COUNTS",
     "FILE_NAME",
+    "HISTORY_NAME",
+    "NAMES",
     "OF_SEED",
     "SUFFIX",
     "TABLE_NAME",
@@ -134,8 +154,12 @@ __all__ = [
     "CaptureItem",
     "CapturesJournal",
     "ConflictError",
+    "CrawlHistory",
     "CrawlJson",
     "Disk",
+    "HistoryFile",
+    "HistoryMoment",
+    "HistoryRun",
     "NotAManifestError",
     "NotAsSealedError",
     "OutputSink",
@@ -168,6 +192,7 @@ __all__ = [
     "open_bucket",
     "opened_index",
     "read_crawl_json",
+    "read_history",
     "read_manifest",
     "read_rows",
     "rebuilt",

@@ -333,7 +333,7 @@ def test_two_crawls_cannot_have_one_directory(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("every", ["0.2"])
-def test_away_from_a_terminal_every_line_is_json(tmp_path: Path, every: str) -> None:
+def test_in_json_every_line_is_an_object(tmp_path: Path, every: str) -> None:
     with RawServer(lambda _: page(b"ok"), pause=0.3) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(6)])
         done = crawl(

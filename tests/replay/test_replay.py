@@ -10,8 +10,10 @@ import json
 import re
 import shlex
 import shutil
+import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
 import urllib.error
@@ -352,3 +354,39 @@ def _wait_for(port: int) -> None:
                 return
         time.sleep(0.1)
     pytest.fail("pywb did not start")
+
+
+def test_a_crawl_is_replayed_by_one_command(archived: Path) -> None:
+    port = free_port()
+    command = [
+        "amicrawl",
+        "replay",
+        str(archived),
+        "--port",
+        str(port),
+        "--wayback",
+        str(TOOLS / "wayback"),
+    ]
+    line = [sys.executable, "-m", *command]
+    with subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            assert process.stderr is not None
+            assert f"http://localhost:{port}/crawl/" in process.stderr.readline()
+            url = next(row["url"] for row in rows(archived) if row["status"] == 200)
+            shown = f"http://127.0.0.1:{port}/crawl/id_/{url}"
+            for _ in range(200):
+                with contextlib.suppress(OSError), urllib.request.urlopen(shown, timeout=10) as response:
+                    assert response.status == 200
+                    break
+                time.sleep(0.1)
+            else:
+                pytest.fail("nothing was replayed")
+        finally:
+            process.send_signal(signal.SIGINT)
+
+
+def test_without_pywb_the_command_says_what_to_do(archived: Path) -> None:
+    line = [sys.executable, "-m", "amicrawl", "replay", str(archived)]
+    done = subprocess.run(line, env={"PATH": "/nowhere"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "pipx install pywb" in done.stderr

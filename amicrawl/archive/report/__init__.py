@@ -17,8 +17,9 @@ if TYPE_CHECKING:
         report_to_json,
         summary_to_json,
     )
-    from amicrawl.archive.report.crawl_figures import CrawlFigures, figures_of
-    from amicrawl.archive.report.crawl_page import page_of_crawl
+    from amicrawl.archive.report.crawl_figures import CrawlFigures, LiveFigures, figures_of
+    from amicrawl.archive.report.crawl_page import crawl_sections, page_of_crawl
+    from amicrawl.archive.report.document import chart_styles
     from amicrawl.archive.report.figures import Overlap, overlap_of, overlap_to_json
     from amicrawl.archive.report.inputs import STDIN, files_of
     from amicrawl.archive.report.page import page_of
@@ -30,6 +31,9 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         CrawlFigures="crawl_figures",
+        LiveFigures="crawl_figures",
+        chart_styles="document",
+        crawl_sections="crawl_page",
         figures_of="crawl_figures",
         page_of_crawl="crawl_page",
         CDX_SUMMARY="counts",
@@ -69,12 +73,15 @@ __all__ = [
     "STDIN",
     "Counts",
     "CrawlFigures",
+    "LiveFigures",
     "Overlap",
     "ReadingProgress",
     "YearsRead",
+    "chart_styles",
     "count_narrow",
     "count_on_spark",
     "counts_to_json",
+    "crawl_sections",
     "figures_of",
     "files_of",
     "folded",

@@ -7,7 +7,7 @@ payloads: 16 bytes a row of each. Nothing here writes.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,11 +19,15 @@ import xxhash
 from amicrawl.capture import Failure
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.record import (
+    NAMES,
     TABLE_NAME,
+    CrawlHistory,
     journals,
     opened_index,
     read_crawl_json,
+    read_history,
     read_rows,
+    row_in,
     unkept_sentences,
 )
 
@@ -50,6 +54,8 @@ _COLUMNS = (
     *("truncated", "original_url", "duration_ms"),
 )
 _ROWS = 65_536
+_BLOCK = 4 << 20
+_MOST_PARTS = 256
 ELSEWHERE = "(other)"
 """What hosts and directories beyond the first many thousands are counted as."""
 
@@ -123,6 +129,7 @@ class CrawlFigures:
     """Milliseconds of a bin."""
     change: Change | None = None
     notes: list[str] = field(default_factory=list)
+    history: CrawlHistory = field(default_factory=lambda: CrawlHistory([], []))
 
     def coarsen(self) -> None:
         """Make bins of time so long that there are at most a few thousand."""
@@ -145,6 +152,7 @@ def figures_of(directory: Path, *, older: Path | None = None) -> CrawlFigures:
         figures.notes += unkept_sentences(figures.crawl.get("unkept"), str(directory))
     except DamagedFileError as error:
         figures.notes.append(f"crawl.json is {error.reason}; what it says is missing here")
+    figures.history = read_history(directory)
     before = None
     if older is not None:
         read = _Hashes()
@@ -163,6 +171,58 @@ def figures_of(directory: Path, *, older: Path | None = None) -> CrawlFigures:
     return figures
 
 
+class LiveFigures:
+    """The figures of a crawl that runs: each `update` reads what is new in its index, and no more.
+
+    Of a crawl in several processes, those of all of them. Where the journals were made a part of
+    `captures.parquet`, counting begins anew.
+    """
+
+    LATEST = 60
+    """Rows that are kept as they are."""
+
+    def __init__(self, directory: Path) -> None:
+        """*directory* is the output directory of a crawl, which may still be empty."""
+        self._directory = directory
+        self._table: tuple[int, ...] = ()
+        self._read_up_to: dict[Path, int] = {}
+        self.figures = CrawlFigures()
+        self.latest: deque[dict[str, Any]] = deque(maxlen=self.LATEST)
+        """The rows that came last, the newest at the end."""
+
+    def update(self) -> CrawlFigures:
+        """Return the figures as they are now. Raises as `figures_of` does; an index may be missing."""
+        table = self._directory / TABLE_NAME
+        found = table.stat() if table.exists() else None
+        seen = (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else ()
+        if seen != self._table or any(not path.exists() for path in self._read_up_to):
+            self._table, self.figures, self._read_up_to = seen, CrawlFigures(), {}
+            if found is not None:
+                with opened_index(table) as index:
+                    for batch in index.batches((*_COLUMNS, "digest"), rows=_ROWS):
+                        _add(self.figures, _without_nulls(batch))
+        parts = self._directory.glob("processes/[0-9]*")
+        for directory in (self._directory, *sorted(parts)[:_MOST_PARTS]):
+            for journal in journals(directory):
+                self._read(journal)
+        return self.figures
+
+    def _read(self, journal: Path) -> None:
+        """Count the lines of *journal* that came since; one that is still being written comes later."""
+        with journal.open("rb") as stream:
+            while True:
+                stream.seek(self._read_up_to.get(journal, 0))
+                block = stream.read(_BLOCK)
+                end = block.rfind(b"\n") + 1
+                if not end:
+                    return
+                self._read_up_to[journal] = self._read_up_to.get(journal, 0) + end
+                rows = [row for line in block[:end].splitlines() if (row := row_in(line)) is not None]
+                if rows:
+                    self.latest.extend(rows)
+                    _add(self.figures, _batch_of(rows, (*_COLUMNS, "digest")))
+
+
 def _batches(directory: Path, notes: list[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the index in *directory*, and of journals that are not in it yet."""
     table, unread = directory / TABLE_NAME, journals(directory)
@@ -178,7 +238,7 @@ def _batches(directory: Path, notes: list[str]) -> Iterator[pa.RecordBatch]:
     for journal in unread:
         rows = []
         for values in read_rows(journal, on_damage=damaged.append):
-            rows.append(values)
+            rows.append(dict(zip(NAMES, values, strict=True)))
             if len(rows) == _ROWS:
                 yield _batch_of(rows, wanted)
                 rows = []
@@ -198,11 +258,10 @@ def _without_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _batch_of(rows: list[Any], wanted: tuple[str, ...]) -> pa.RecordBatch:
+def _batch_of(rows: list[dict[str, Any]], wanted: tuple[str, ...]) -> pa.RecordBatch:
     from amicrawl.record import CAPTURES  # noqa: PLC0415  # Arrow's schema, where a journal is read
 
-    places = [CAPTURES.get_field_index(name) for name in wanted]
-    columns = [pa.array([row[place] for row in rows], CAPTURES.field(place).type) for place in places]
+    columns = [pa.array([row[name] for row in rows], CAPTURES.field(name).type) for name in wanted]
     return pa.RecordBatch.from_arrays(columns, names=list(wanted))
 
 

@@ -55,6 +55,17 @@ _ANY_OTHER = "See the column `error` of captures.parquet."
 
 def page_of_crawl(figures: CrawlFigures, *, title: str) -> str:
     """Return the page of a crawl as one HTML document that needs no network."""
+    return document(
+        title,
+        lead=_lead(figures),
+        figures=_tiles(figures),
+        sections=crawl_sections(figures),
+        made_by="Made by amicrawl report. Times are UTC, sizes in decimal units.",
+    )
+
+
+def crawl_sections(figures: CrawlFigures) -> list[Markup]:
+    """Return what there is to show of a crawl, a section each."""
     sections = [
         _notes(figures),
         _timeline(figures),
@@ -70,13 +81,7 @@ def page_of_crawl(figures: CrawlFigures, *, title: str) -> str:
         _politeness(figures),
         _runs(figures),
     ]
-    return document(
-        title,
-        lead=_lead(figures),
-        figures=_tiles(figures),
-        sections=sections,
-        made_by="Made by amicrawl report. Times are UTC, sizes in decimal units.",
-    )
+    return [each for each in sections if each is not None]
 
 
 def _lead(figures: CrawlFigures) -> Markup:
@@ -101,7 +106,7 @@ def _tiles(figures: CrawlFigures) -> list[tuple[str, str]]:
         ("Hosts", f"{len(figures.hosts):,}"),
         ("Without a response", f"{figures.classes['no response']:,}"),
         ("Unchanged", f"{figures.unchanged:,}"),
-        ("Duplicates by payload", f"{figures.revisits:,}"),
+        ("Payloads of other URLs", f"{figures.revisits:,}"),
         ("Requests per second", f"{figures.rows / seconds:,.1f}"),
     ]
 
@@ -123,7 +128,7 @@ def _timeline(figures: CrawlFigures) -> Markup | None:
     first, last = min(figures.bins), max(figures.bins)
     each = max(1, -(-(last - first + 1) // _COLUMNS))
     seconds = each * figures.bin_ms / 1000
-    marks = _resumes(figures, first, each)
+    marks = _marks(figures, first, each)
     columns = []
     counts: Grid = {}
     for begin in range(first, last + 1, each):
@@ -139,7 +144,9 @@ def _timeline(figures: CrawlFigures) -> Markup | None:
     chart = joined(
         legend({name: _STYLES[name] for name in CLASSES if figures.classes[name]}),
         stacked_timeline(columns, _STYLES, "Requests over time by class of response"),
-        element("p", None, f"A column is {_span(seconds)}; a dashed line is a start or resume."),
+        element(
+            "p", None, f"A column is {_span(seconds)}; a dashed line is a start, pause, end or kill."
+        ),
     )
     behind = grid_table("Requests over time by class of response", "From (UTC)", counts)
     return section("Requests over time", chart, behind, wide=True)
@@ -152,16 +159,30 @@ def _label(moment: str, seconds: float) -> str:
     return moment[11:16] if seconds < 3600 else moment[5:10]
 
 
-def _resumes(figures: CrawlFigures, first: int, each: int) -> dict[int, str]:
-    """Return what is marked in which column: the begin of the crawl and of each resume."""
-    marks = {}
-    for run in [*_listed(figures.crawl.get("earlier")), figures.crawl]:
-        begun = _unix_ms(run.get("started")) if isinstance(run, dict) else 0
-        if begun:
-            place = (begun // figures.bin_ms - first) // each
-            if place >= 0:
-                marks[place] = f"started {run['started']}"
-    return marks
+def _marks(figures: CrawlFigures, first: int, each: int) -> dict[int, str]:
+    """Return what is marked in which column: starts, pauses, ends and kills of the crawl."""
+    events = [
+        (_unix_ms(run.get("started")), "started")
+        for run in [*_listed(figures.crawl.get("earlier")), figures.crawl]
+        if isinstance(run, dict)
+    ]
+    runs, moments = figures.history.runs, figures.history.moments
+    last = {moment.run: moment.at for moment in moments}
+    for number, run in enumerate(runs, start=1):
+        if run.ended is not None:
+            events.append((round(run.ended * 1000), f"ended: {run.reason}"))
+        elif number < len(runs):
+            events.append((round(last.get(number, run.started) * 1000), "killed"))
+    for before, moment in zip([None, *moments], moments, strict=False):
+        was_paused = before is not None and before.state == "paused" and before.run == moment.run
+        if was_paused != (moment.state == "paused"):
+            events.append((round(moment.at * 1000), "resumed" if was_paused else "paused"))
+    marks: dict[int, list[str]] = {}
+    for at, what in sorted(events):
+        place = (at // figures.bin_ms - first) // each
+        if at and place >= 0:
+            marks.setdefault(place, []).append(f"{_moment(at)}: {what}")
+    return {place: "; ".join(dict.fromkeys(said)) for place, said in marks.items()}
 
 
 def _change(figures: CrawlFigures) -> Markup | None:

@@ -48,10 +48,19 @@ def document(
         Markup('<meta name="referrer" content="no-referrer">'),
         Markup('<link rel="icon" href="data:,">'),
         element("title", None, title),
-        element("style", None, Markup(files(__package__).joinpath("page.css").read_text("utf-8"))),
+        element("style", None, Markup(_styles("page.css") + chart_styles())),
     ]
     html = element("html", {"lang": "en"}, element("head", None, head), element("body", None, body))
     return f"<!DOCTYPE html>\n{html}\n"
+
+
+def chart_styles() -> str:
+    """Return the style sheet of charts, legends and tables, for a page that has a few of its own."""
+    return _styles("charts.css")
+
+
+def _styles(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
 
 
 def tiles(figures: Sequence[tuple[str, str]]) -> Markup:

@@ -16,6 +16,7 @@ import shutil
 import signal
 import socket
 import sys
+import time
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
@@ -29,8 +30,10 @@ from amicrawl.crawl.start import ignore_signals, start_anew, start_crawl
 from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.crawl.watching.progress import ParentProgress
 from amicrawl.crawl.watching.screen import fault_line
+from amicrawl.crawl.watching.stopping import own_memory
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
+from amicrawl.record import COUNTS, HistoryFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,6 +94,7 @@ class Parent:
         self._signals = 0
         self._settles = False
         self._prefix = order.prefix
+        self._history = HistoryFile(order.directory, disk=self._disk)
 
     async def run(self) -> int:
         """Run the crawl to its end and return the exit code."""
@@ -122,7 +126,9 @@ class Parent:
             plan = plan or dealing.deal(order.processes, prefix=order.prefix)
             self._prefix = plan.prefix
             self._order = _spooled(order)
+            self._history.begin(time.time())
             await self._crawl(dealing.children(order.processes))
+            self._history.end(time.time(), self._reason or "failed", self._moment())
             code = self._gathered()
         for number in _DRAINS:
             loop.remove_signal_handler(number)
@@ -291,12 +297,30 @@ class Parent:
                 os.kill(child.process, number)
 
     async def _watch(self) -> None:
+        loop, report_at = asyncio.get_running_loop(), 0.0
         while True:
-            await asyncio.sleep(self._reports.every)
-            if not self._settles:
-                self._reports.show_all(
-                    self.tally(), [child.facts for child in self._children], self._reason
-                )
+            await asyncio.sleep(min(self._reports.every, self._history.every))
+            if self._settles:
+                continue
+            facts = [child.facts for child in self._children]
+            self._history.note(time.time(), "stopping" if self._reason else "running", self._moment())
+            if loop.time() >= report_at:
+                report_at = loop.time() + self._reports.every - _LOOK_EVERY
+                self._reports.show_all(self.tally(), facts, self._reason)
+
+    def _moment(self) -> dict[str, int]:
+        """Return what the history has of all processes together."""
+        tally, facts = self.tally(), [child.facts for child in self._children if child.facts]
+        here = [child.process for child in self._children if child.process]
+        return {
+            **{name: getattr(tally, name) for name in COUNTS},
+            "bytes": tally.bytes_received,
+            "waiting": sum(each["waiting"] for each in facts),
+            "in_flight": sum(each["in_flight"] for each in facts),
+            "limit": sum(each["inflight_limit"] for each in facts),
+            "memory": own_memory() + sum(map(own_memory, here)),
+            "free": shutil.disk_usage(self._order.directory).free,
+        }
 
     def tally(self) -> Tally:
         """Return the counts of all processes together."""

@@ -1,4 +1,4 @@
-"""Control: follows control files, listens for signals, and keeps `control/status.json` true.
+"""Control: follows control files, listens for signals, keeps `control/status.json` true, and a history.
 
 The files are looked at once a second. What cannot be followed is said in the log once, and what was in
 force stays so. SIGUSR1 pauses and SIGUSR2 goes on;
@@ -13,6 +13,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from itertools import islice
@@ -24,10 +25,14 @@ from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.crawl.feeding import on_a_thread
 from amicrawl.crawl.in_force import SettingSource
 from amicrawl.crawl.policy import add_patterns
+from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.state import STOP_FILE
+from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_in, seconds_in
+from amicrawl.crawl.watching.stopping import free_bytes, own_memory
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
+from amicrawl.record import COUNTS, HistoryFile
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
@@ -53,6 +58,11 @@ _SOURCE = "control/ignores"
 _MOST_PER_HOST = 1000
 _MOST_PATTERNS = 1000
 _MOST_NAMES = 1000
+_MOST_REASONS = 50
+_HOSTS = 20
+"""Hosts that the status names."""
+_FEW = 50
+"""Ignore patterns that the status names, those that kept out most."""
 _EVERY = 1.0
 _SOON = 0.05
 _LAYOUT = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
@@ -65,6 +75,8 @@ class Control(CrawlExtension):
         super().__init__(crawler, run)
         self._steering = Steering(run, disk=run.status_disk)
         self._status = StatusFile(self._steering.directory / STATUS, disk=run.status_disk)
+        # Of a crawl in several processes, the parent writes it.
+        self._history = None if is_child() else HistoryFile(run.config.directory, disk=run.status_disk)
         self._writing: asyncio.Future[None] | None = None
         self._told: dict[str, Any] = {}
         self._ran = False
@@ -79,6 +91,8 @@ class Control(CrawlExtension):
         except OSError as error:
             logger.warning("%s cannot be made: %s", self._steering.directory, error.strerror)
         self._steering.look()
+        if self._history is not None and self._run.may_write():
+            self._history.begin(time.time())
         self._timer = asyncio.get_running_loop().call_later(_SOON, self._tick)
 
     def _tick(self) -> None:
@@ -96,7 +110,13 @@ class Control(CrawlExtension):
             return
         if status != self._told and (self._writing is None or self._writing.done()):
             self._told = status
-            self._writing = asyncio.ensure_future(on_a_thread(lambda: self._status.write(status)))
+            self._writing = asyncio.ensure_future(on_a_thread(lambda: self._write(status)))
+
+    def _write(self, status: dict[str, Any]) -> None:
+        """Write *status* to its file and to the history; on a thread."""
+        self._status.write(status)
+        if self._history is not None:
+            self._history.note(time.time(), status["state"], moment_of(status))
 
     def _listen(self) -> None:
         loop = asyncio.get_running_loop()
@@ -124,7 +144,21 @@ class Control(CrawlExtension):
             # By default they end the process, and the last files may still be under way.
             signal.signal(number, before if before not in (None, signal.SIG_DFL) else signal.SIG_IGN)
         if self._run.may_write():
-            self._status.write(self._steering.status(), is_last=True)
+            status = self._steering.status()
+            self._status.write(status, is_last=True)
+            if self._history is not None:
+                self._history.end(time.time(), self._run.finish_reason or "stopped", moment_of(status))
+
+
+def moment_of(status: Mapping[str, Any]) -> dict[str, int]:
+    """Return what the history of a crawl has of its *status*."""
+    counts = status["counts"]
+    return {
+        **{name: counts[name] for name in COUNTS},
+        "bytes": counts["bytes_received"],
+        "limit": status["inflight_limit"],
+        **{name: status[name] for name in ("waiting", "in_flight", "memory", "free")},
+    }
 
 
 class StatusFile:
@@ -172,6 +206,7 @@ class Steering:
         }
         names = [*self._values, "pause", "stop"]
         self._files = {name: ControlFile(self.directory / name) for name in names}
+        self._busy = BusyHosts(run)
         self._told_of = {STATUS}
         """Names that are not those of control files and need no warning, or have had theirs."""
 
@@ -238,7 +273,16 @@ class Steering:
             "ignores": run.in_force.ignores,
             "metrics": run.metrics_url or None,
             "waiting": run.waiting,
+            "in_flight": run.frontier.in_flight if run.has_frontier else 0,
+            "memory": own_memory(),
+            "free": free_bytes(run) or 0,
             "counts": run.tally.as_dict(),
+            "failures": dict(run.tally.failures.most_common(_MOST_REASONS)),
+            "links": {} if run.following is None else dict(run.following.counts),
+            "ignored": {}
+            if run.following is None
+            else dict(islice(run.following.ignored.items(), _FEW)),
+            "hosts": [host._asdict() for host in self._busy.found(most=_HOSTS)],
         }
 
     def _take_delay(self, file: ControlFile) -> None:

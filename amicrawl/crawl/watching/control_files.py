@@ -8,22 +8,28 @@
     stop          the crawl is drained and sealed
 
 In the first four, empty lines and lines that begin with `#` say nothing. A file that is taken away takes
-its value with it: what was configured counts again. This module reads; `control` does what they say.
+its value with it: what was configured counts again. This module reads and writes them; `control` does
+what they say.
 """
 
 from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from amicrawl.errors import InputError
+from amicrawl.discovery import IgnoreSet
+from amicrawl.disk import explained, replace_file
+from amicrawl.errors import InputError, UsageError
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
+    from amicrawl.disk import Disk
 
 DIRECTORY = "control"
 """Where they are, in the output directory."""
@@ -83,6 +89,40 @@ class ControlFile:
             line = content.count(b"\n", 0, error.start) + 1
             raise InputError(f"{self.path}, line {line}: this is not UTF-8 text.") from error
         return list(_saying(text))
+
+
+_MOST = 1_000_000
+_EDITED = ("delay", "concurrency", "per_host", "ignores", "pause", "stop")
+"""The names of control files."""
+
+
+def write_control(directory: Path, name: str, text: str | None, *, disk: Disk) -> None:
+    """Have the control file *name* of the crawl in *directory* say *text*; None removes it.
+
+    Raises UsageError for a name that is none, InputError for what a crawl would not follow, OutputError
+    where it cannot be written.
+    """
+    if name not in _EDITED:
+        raise UsageError(f"{name!r} is not a control file. There are {', '.join(_EDITED)}.")
+    path = directory / DIRECTORY / name
+    if text is None:
+        with explained(path, "removed"), suppress(FileNotFoundError):
+            disk.remove(path)
+        return
+    lines = list(_saying(text))
+    if name == "delay":
+        seconds_in(path, lines)
+    elif name in ("concurrency", "per_host"):
+        count_in(path, lines, most=_MOST)
+    elif name == "ignores":
+        for number, pattern in lines:
+            try:
+                IgnoreSet().add(pattern)
+            except UsageError as fault:
+                raise InputError(f"{path}, line {number}: {fault}") from fault
+    with explained(path.parent, "created"):
+        path.parent.mkdir(exist_ok=True)
+    replace_file(path, text.encode(), disk=disk)
 
 
 def seconds_in(path: Path, lines: Sequence[Line]) -> float:

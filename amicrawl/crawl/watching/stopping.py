@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import os
 import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scrapy.exceptions import NotConfigured
@@ -105,6 +107,15 @@ def free_bytes(run: Run) -> int | None:
         return shutil.disk_usage(run.config.directory).free
     except OSError:
         return None
+
+
+def own_memory(pid: int | str = "self") -> int:
+    """Return the bytes of memory that a process holds alone; 0 where that is not known."""
+    try:
+        _, resident, shared, *_ = Path(f"/proc/{pid}/statm").read_text("ascii").split()
+    except (OSError, ValueError):
+        return 0
+    return (int(resident) - int(shared)) * os.sysconf("SC_PAGE_SIZE")
 
 
 class DiskRoom(CrawlExtension):

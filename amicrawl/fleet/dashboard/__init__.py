@@ -6,7 +6,7 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.fleet.dashboard.job_choice import JobChoice
-    from amicrawl.fleet.dashboard.serving import Settings, serve
+    from amicrawl.fleet.dashboard.serving import Settings, serve, serve_watch
     from amicrawl.fleet.dashboard.shapes import Job
     from amicrawl.fleet.dashboard.users import Role, Users
     from amicrawl.fleet.dashboard.views import past_view
@@ -20,6 +20,7 @@ else:
         Users="users",
         past_view="views",
         serve="serving",
+        serve_watch="serving",
     )
 
 __all__ = [
@@ -30,4 +31,5 @@ __all__ = [
     "Users",
     "past_view",
     "serve",
+    "serve_watch",
 ]

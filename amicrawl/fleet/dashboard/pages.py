@@ -68,7 +68,6 @@ class Pages:
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes of all pages and files."""
-        static = str(resources.files("amicrawl.fleet.dashboard") / "static")
         return [
             Route("/", self._page("jobs", _jobs)),
             Route("/jobs/{ident}", self._page("job", _job)),
@@ -88,7 +87,7 @@ class Pages:
             Route("/login", self._login, methods=["GET"]),
             Route("/login", self._sign_in, methods=["POST"]),
             Route("/logout", self._sign_out, methods=["POST"]),
-            Mount("/static", _Files(directory=static)),
+            Mount("/static", StaticAssets(directory=static_directory())),
         ]
 
     async def problem(self, request: Request, problem: Problem) -> Response:
@@ -211,7 +210,12 @@ class Pages:
         return await run_in_threadpool(sign_out)
 
 
-class _Files(StaticFiles):
+def static_directory() -> str:
+    """Return where the files are that pages load."""
+    return str(resources.files("amicrawl.fleet.dashboard") / "static")
+
+
+class StaticAssets(StaticFiles):
     """Our files, which browsers revalidate each time."""
 
     def file_response(self, *arguments: Any, **keywords: Any) -> Response:

@@ -19,17 +19,19 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.fleet.dashboard.app import Hosts, application, is_public, site_of
 from amicrawl.fleet.dashboard.users import Role, Users
+from amicrawl.fleet.dashboard.watching import WatchedCrawl, watch_application
 from amicrawl.fleet.jobs import RedisSettings, connect
 
 if TYPE_CHECKING:
     import asyncio
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from starlette.types import ASGIApp
 
     from amicrawl.disk import Disk
     from amicrawl.fleet.dashboard.hub import Hub
+    from amicrawl.fleet.dashboard.watching import WriteControl
 
 HEAD_SECONDS = 10.0
 """From the connection, or the first byte of a further request, to the end of the head."""
@@ -118,23 +120,29 @@ _PATIENCE = 10.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """How a dashboard is to be served."""
+class ServerSettings:
+    """Where something listens."""
 
-    redis: RedisSettings
     host: str = "127.0.0.1"
     port: int = PORT
     """0 takes a free one."""
+    trusted_proxies: tuple[str, ...] = ()
+    """Addresses or networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
+    certificate: Path | None = None
+    key: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(ServerSettings):
+    """How a dashboard is to be served."""
+
+    redis: RedisSettings
     users: Path | None = None
     """The users file; without one no user signs in, and only this machine may connect."""
     archives: Path | None = None
     """The directory that holds those of jobs, for their summaries."""
     allow_hosts: tuple[str, ...] = ()
     """Further names under which the dashboard is reached."""
-    trusted_proxies: tuple[str, ...] = ()
-    """Addresses or networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed."""
-    certificate: Path | None = None
-    key: Path | None = None
     jobs_per_user: int = 0
     """Jobs of one user that may be queued or run at once, unless an admin's; 0 for any number."""
 
@@ -186,26 +194,61 @@ def serve(settings: Settings, *, disk: Disk) -> None:
                 "Passwords cross the network as they are: put a proxy with TLS in front, or give "
                 "--certificate and --key"
             )
-        before = {
-            number: signal.signal(number, lambda *_: stop.set())
-            for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        try:
-            while not stop.wait(1.0) and running.thread.is_alive():
-                pass
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        _wait_for_signal(stop, running.thread)
+
+
+def _wait_for_signal(stop: threading.Event, thread: threading.Thread) -> None:
+    """Wait for SIGINT, SIGTERM, *stop*, or the end of *thread*."""
+    before = {
+        number: signal.signal(number, lambda *_: stop.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        while not stop.wait(1.0) and thread.is_alive():
+            pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def serve_watch(
+    directory: Path,
+    *,
+    port: int,
+    write: WriteControl,
+    stop: threading.Event,
+    on_ready: Callable[[str], None],
+) -> None:
+    """Show the crawl in *directory* to this machine at *port* until a signal comes, or *stop*.
+
+    *write* writes a control file; *on_ready* is given the address. UsageError where the port is taken.
+    """
+    settings = ServerSettings(port=port)
+    app = watch_application(WatchedCrawl(directory, write=write), hosts=Hosts(settings.host))
+    with _served(settings, app, dismiss=lambda: None) as (url, thread):
+        on_ready(url)
+        _wait_for_signal(stop, thread)
 
 
 @contextmanager
 def serving_in_thread(settings: Settings, *, disk: Disk) -> Iterator[Running]:
     """Serve in another thread as long as the block lasts."""
-    with _prepared(settings, disk=disk) as (server, listening, hub):
+    with _prepared(settings, disk=disk) as (app, hub):
+        hub.start()
+        with _served(settings, app, dismiss=hub.dismiss) as (url, thread):
+            yield Running(url, hub, thread)
+
+
+@contextmanager
+def _served(
+    settings: ServerSettings, app: ASGIApp, *, dismiss: Callable[[], None]
+) -> Iterator[tuple[str, threading.Thread]]:
+    """Serve *app* in another thread as long as the block lasts; *dismiss* ends what streams."""
+    with _listening(settings) as listening:
+        server = _WebServer(_configuration(settings, app), dismiss)
         thread = threading.Thread(
             target=server.run, kwargs={"sockets": [listening]}, name="dashboard", daemon=True
         )
-        hub.start()
         thread.start()
         deadline = time.monotonic() + _PATIENCE
         while not server.started:
@@ -213,7 +256,7 @@ def serving_in_thread(settings: Settings, *, disk: Disk) -> Iterator[Running]:
                 raise OutputError("The dashboard did not start.")
             time.sleep(0.01)
         try:
-            yield Running(_url(settings, listening), hub, thread)
+            yield _url(settings, listening), thread
         finally:
             server.should_exit = True
             thread.join(timeout=_PATIENCE)
@@ -222,13 +265,13 @@ def serving_in_thread(settings: Settings, *, disk: Disk) -> Iterator[Running]:
 class _WebServer(uvicorn.Server):
     """Ends its streams when it is asked to end; otherwise it would wait for browsers to leave."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+    def __init__(self, config: uvicorn.Config, dismiss: Callable[[], None]) -> None:
         super().__init__(config)
-        self._hub = hub
+        self._dismiss = dismiss
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End."""
-        self._hub.dismiss()
+        self._dismiss()
         await super().shutdown(sockets=sockets)
 
 
@@ -252,7 +295,7 @@ def _check(settings: Settings) -> None:
 
 
 @contextmanager
-def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_WebServer, socket.socket, Hub]]:
+def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[ASGIApp, Hub]]:
     users = checked_users(settings, disk=disk)
     _check(settings)
     with closing(connect(settings.redis)) as store:
@@ -263,14 +306,13 @@ def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[_WebServer, s
             jobs_per_user=settings.jobs_per_user,
         )
         app = application(site, hosts=Hosts(settings.host, settings.allow_hosts))
-        with _listening(settings) as listening:
-            try:
-                yield _WebServer(_configuration(settings, app), site.hub), listening, site.hub
-            finally:
-                site.hub.stop()
+        try:
+            yield app, site.hub
+        finally:
+            site.hub.stop()
 
 
-def _configuration(settings: Settings, app: ASGIApp) -> uvicorn.Config:
+def _configuration(settings: ServerSettings, app: ASGIApp) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         log_config=None,
@@ -295,20 +337,20 @@ def _configuration(settings: Settings, app: ASGIApp) -> uvicorn.Config:
 
 
 @contextmanager
-def _listening(settings: Settings) -> Iterator[socket.socket]:
+def _listening(settings: ServerSettings) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     try:
         bound = socket.create_server((settings.host, settings.port), family=family, backlog=512)
     except OSError as error:
         raise UsageError(
             f"Nothing can listen at {settings.host}, port {settings.port}: {error.strerror or error}. "
-            "Choose others with --host and --port."
+            "Choose another with --port."
         ) from error
     with bound:
         yield bound
 
 
-def _url(settings: Settings, listening: socket.socket) -> str:
+def _url(settings: ServerSettings, listening: socket.socket) -> str:
     host = f"[{settings.host}]" if ":" in settings.host else settings.host
     scheme = "http" if settings.certificate is None else "https"
     return f"{scheme}://{host}:{listening.getsockname()[1]}"

@@ -49,8 +49,8 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "a directory of a crawl": (
         *("cli/explain.py", "crawl/policy.py", "crawl/robots_file.py"),
-        *("record/crawl_json.py", "record/uploaded.py"),
-        *("record/journal.py", "record/repair.py", "jsontext.py"),
+        *("record/crawl_json.py", "record/history.py", "record/uploaded.py"),
+        *("record/journal.py", "record/repair.py", "jsontext.py", "fleet/dashboard/watching.py"),
     ),
     "bucket": ("fleet/spark/bucket_objects.py", "fleet/jobs/checkpoint.py"),
     "Redis": (
@@ -82,6 +82,8 @@ OUR_OWN = frozenset({
     *("crawl/guest/scheduler.py", "fleet/jobs/crawl/leased.py", "fleet/dashboard/users.py"),
     # The browser of this machine, whose pages are bounded: tests/browser, hostile pages.
     *("browser/page.py", "browser/visits.py"),
+    # The system's word on a process: /proc.
+    "crawl/watching/stopping.py",
     # What one process of a command tells another.
     *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
     "crawl/processes/specification.py",

@@ -463,7 +463,9 @@ NOT_OF_FILES = {
     "pipeline": "reads Redis and buckets: test_redis_values_cost_commands_little, tests/jobs",
     "recrawl": "reads what `crawl` does, in a directory of a crawl",
     "report": "reads what `inspect` does, in a directory of a crawl: tests/report/test_crawl_report.py",
+    "replay": "indexes as `index` does",
     "share": "reads Redis and buckets: tests/jobs/test_share_shipping.py",
+    "watch": "reads what `report` does, and lines of its own: tests/dashboard/test_watch.py",
     "url": "reads its arguments: tests/urls/test_hostile_urls.py",
 }
 """Commands that read no file of a foreign format, and where what they read is tried."""

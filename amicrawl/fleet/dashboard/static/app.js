@@ -5,7 +5,7 @@ import { bind, showHelp } from "./keys.js";
 
 const PAGES = {
   jobs: "./jobs_page.js", job: "./job_page.js", pending: "./pending_page.js", pipelines: "./pipelines_page.js",
-  submit: "./submit_page.js", users: "./users_page.js",
+  submit: "./submit_page.js", users: "./users_page.js", watch: "./watch_page.js",
 };
 
 function schemeSwitch() {

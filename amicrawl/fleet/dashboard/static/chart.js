@@ -60,7 +60,7 @@ export class Chart {
     const room = HEIGHT - TOP - BOTTOM;
     const y = (value) => TOP + room - (room * value) / top;
     const path = this.points.map((point, index) => `${index ? "L" : "M"}${this.x(point.ts).toFixed(1)} ${y(values[index]).toFixed(1)}`).join("");
-    const chart = svg("svg", { class: "chart", viewBox: `0 0 ${this.width} ${HEIGHT}`, role: "img", tabindex: "0", "aria-label": this.label(values) });
+    const chart = svg("svg", { class: "line-chart", viewBox: `0 0 ${this.width} ${HEIGHT}`, role: "img", tabindex: "0", "aria-label": this.label(values) });
     for (const part of [0, 0.5, 1]) {
       chart.append(svg("line", { class: "rule", x1: 0, x2: this.width, y1: y(top * part), y2: y(top * part) }));
       if (part) chart.append(svg("text", { x: 0, y: y(top * part) - 4 }, this.words(top * part)));

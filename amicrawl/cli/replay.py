@@ -1,0 +1,72 @@
+"""`amicrawl replay`: the pages of a crawl as visitors saw them, in a browser, by pywb."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import amicrawl
+from amicrawl.cli.options import CrawlDirectory, Port, check_directory
+from amicrawl.errors import InputError, UsageError
+from amicrawl.record import read_crawl_json
+from amicrawl.terminal import counted
+
+PORT = 8652
+_PROGRAM = "wayback"
+Tool = Annotated[
+    Path | None, typer.Option(help="The program `wayback` of pywb, if it is not on the path.")
+]
+
+
+def replay(directory: CrawlDirectory, port: Port = PORT, wayback: Tool = None) -> None:
+    """Show the pages of the crawl in DIRECTORY as visitors saw them, in a browser; needs pywb.
+
+    Makes an index of the archive in a temporary directory, and serves it on this machine until Ctrl-C.
+    Example: amicrawl replay ami-out
+    """
+    check_directory(directory)
+    program = _program(wayback, directory)
+    files = [*sorted(directory.glob("*.warc.gz")), *sorted(directory.glob("*.warc.gz.open"))]
+    if not files:
+        raise InputError(f"{directory} has no WARC files. Give the output directory of a crawl.")
+    with tempfile.TemporaryDirectory(prefix="amicrawl-replay-") as place:
+        indexed = amicrawl.index(files, out=Path(place) / "index")
+        # JSON is YAML; a path may have any character in it.
+        archive = {"index_paths": f"{place}/index/", "archive_paths": f"{directory.absolute()}/"}
+        (Path(place) / "config.yaml").write_text(json.dumps({"collections": {"crawl": archive}}))
+        typer.echo(
+            f"{counted(len(indexed.outcomes), 'file')} indexed; replay at "
+            f"http://localhost:{port}/crawl/{_start_of(directory)}",
+            err=True,
+        )
+        command = [program, "-b", "127.0.0.1", "-p", str(port), "-d", place]
+        code = subprocess.run(command, check=False).returncode  # noqa: S603
+    if code not in (0, -2, -15):
+        raise UsageError(f"{program} ended with {code}; see the lines above. Is port {port} taken?")
+
+
+def _program(given: Path | None, directory: Path) -> str:
+    """Return the path of pywb's server; UsageError where it is not there."""
+    beside = Path(sys.executable).with_name(_PROGRAM)
+    found = shutil.which(str(given or _PROGRAM)) or (str(beside) if beside.exists() else None)
+    if found is None:
+        raise UsageError(
+            "Replay needs pywb, whose program `wayback` was not found. Run: pipx install pywb. Or pack "
+            f"the crawl with `amicrawl wacz {directory} -o crawl.wacz`, and open that file at "
+            "https://replayweb.page, which reads it in your browser."
+        )
+    return found
+
+
+def _start_of(directory: Path) -> str:
+    """Return a URL to begin with: the start URL of a site; empty for a list."""
+    asked = read_crawl_json(directory).get("asked")
+    url = asked.get("url") if isinstance(asked, dict) else None
+    return url.split()[0] if isinstance(url, str) and url else ""

@@ -1,0 +1,276 @@
+"""The page of one crawl: its directory is all that it reads, and the control files all that it writes.
+
+    control/status.json     how it stands: state, queue, hosts, what is in force     a second old
+    history.jsonl           how it went
+    journals of the index   what came, counted as it comes; then captures.parquet
+
+Of a crawl in several processes, each has these in a directory of its own, and the page adds them up. The
+guard, the token against forged requests, the templates and styles are those of the dashboard; the
+charts are those of a report.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.routing import Mount, Route
+
+from amicrawl import __version__
+from amicrawl.archive.report import LiveFigures, chart_styles, crawl_sections
+from amicrawl.disk import is_locked
+from amicrawl.errors import AmicrawlError, DamagedFileError
+from amicrawl.fleet.dashboard.app import AccessGuard
+from amicrawl.fleet.dashboard.pages import StaticAssets, static_directory
+from amicrawl.fleet.dashboard.problems import Problem
+from amicrawl.fleet.dashboard.users import Role
+from amicrawl.fleet.dashboard.visitors import Visitor, Visitors
+from amicrawl.fleet.dashboard.wording import FILTERS, fraction, plain, text_of, whole
+from amicrawl.jsontext import parsed_file
+from amicrawl.record import read_crawl_json, read_history
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp
+
+    from amicrawl.fleet.dashboard.app import Hosts
+
+    WriteControl = Callable[[Path, str, str | None], None]
+    """Writes the control file of that name in a crawl's directory; None removes it."""
+
+_SUMMED = ("waiting", "in_flight", "inflight_limit", "memory")
+_FASTEST = 1.0
+"""Seconds for which what was read is shown again: several browsers cost as much as one."""
+_LOCAL_USER = Visitor("", Role.admin)
+"""Who reaches the page may steer the crawl: it is served to this machine alone."""
+_SETTINGS = ("delay", "per_host", "concurrency")
+
+
+class WatchedCrawl:
+    """What is shown of the crawl in one directory. For several threads."""
+
+    def __init__(self, directory: Path, *, write: WriteControl) -> None:
+        self.directory = directory
+        self._write = write
+        self._live = LiveFigures(directory)
+        self._lock = threading.Lock()
+        self._shown: dict[str, Any] = {}
+        self._shown_at = float("-inf")
+
+    def now(self) -> dict[str, Any]:
+        """Return what the page shows; raises AmicrawlError where the index cannot be read."""
+        with self._lock:
+            if time.monotonic() - self._shown_at > _FASTEST:
+                self._shown = self._read()
+                self._shown_at = time.monotonic()
+            return self._shown
+
+    def change(self, verb: str, value: str) -> None:
+        """Do *verb* by the control files: pause, resume, stop, delay, per_host, concurrency, ignore.
+
+        An empty *value* of a setting has the configured one count again. Raises AmicrawlError for what
+        the crawl would not follow, Problem for an unknown verb.
+        """
+        if verb not in {"pause", "resume", "stop", "ignore", *_SETTINGS}:
+            raise Problem(404, "There is nothing of that name that can be changed.")
+        for directory in self._steered():
+            if verb == "resume":
+                self._write(directory, "pause", None)
+            elif verb in ("pause", "stop"):
+                self._write(directory, verb, "")
+            elif verb in _SETTINGS:
+                self._write(directory, verb, f"{value.strip()}\n" if value.strip() else None)
+            else:
+                path = directory / "control" / "ignores"
+                before = path.read_text("utf-8") if path.exists() else ""
+                self._write(directory, "ignores", f"{before.rstrip()}\n{value.strip()}\n".lstrip())
+        self._shown_at = float("-inf")
+
+    def _steered(self) -> list[Path]:
+        """Return the directories whose control files the crawl follows."""
+        children = sorted(self.directory.glob("processes/[0-9]*"))
+        return [each for each in children if each.is_dir()] or [self.directory]
+
+    def _read(self) -> dict[str, Any]:
+        figures = self._live.update()
+        try:
+            figures.crawl = read_crawl_json(self.directory)
+        except DamagedFileError as error:
+            figures.crawl = {}
+            figures.notes = [f"crawl.json is {error.reason}"]
+        figures.history = read_history(self.directory)
+        status = _joined([_status(each) for each in self._steered()])
+        if links := status["links"]:
+            figures.crawl = {**figures.crawl, "links": links, "ignored": status["ignored"]}
+        is_held = is_locked(self.directory)
+        state = status["state"] if is_held else "finished"
+        reason = str(figures.crawl.get("finish_reason") or "")
+        return {
+            "state": state if state != "finished" else "ended",
+            "is_running": is_held and state != "finished",
+            "why": ", ".join(status["paused_by"]) if is_held else reason or "killed",
+            "figures": figures,
+            "status": status,
+            "rates": _rates(figures.history.moments[-2:]) if is_held else (None, None),
+            "elapsed": _elapsed(figures.history.runs, is_held=is_held),
+            "latest": [_line(row) for row in reversed(self._live.latest)],
+            "sections": crawl_sections(figures),
+        }
+
+
+def _status(directory: Path) -> dict[str, Any]:
+    try:
+        said = parsed_file(directory / "control" / "status.json")
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _joined(statuses: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return what the *statuses* of all processes say together; unknown numbers are None."""
+    joined: dict[str, Any] = {name: _sum(statuses, name) for name in _SUMMED}
+    states = [text_of(said, "state") for said in statuses]
+    first = next((said for said in statuses if said), {})
+    joined["state"] = next((state for state in states if state not in ("", "finished")), "finished")
+    reasons = (each for said in statuses for each in _listed(said.get("paused_by")))
+    joined["paused_by"] = sorted({plain(str(each)) for each in reasons} - {"processes"})
+    joined |= {name: fraction(first.get(name)) for name in (*_SETTINGS, "free")}
+    joined["patterns"] = [plain(str(each)) for each in _listed(first.get("ignores"))[:200]]
+    for name in ("links", "ignored", "failures"):
+        counts = Counter[str]()
+        for said in statuses:
+            found = said.get(name)
+            for key, value in found.items() if isinstance(found, dict) else ():
+                counts[plain(str(key))] += whole(value) or 0
+        joined[name] = dict(counts)
+    hosts = [_host(host) for said in statuses for host in _listed(said.get("hosts"))]
+    hosts.sort(key=lambda host: (-(host["in_flight"] or 0), -(host["waiting"] or 0)))
+    joined["hosts"] = hosts[:40]
+    return joined
+
+
+def _sum(statuses: list[dict[str, Any]], name: str) -> int | None:
+    known = [number for said in statuses if (number := whole(said.get(name))) is not None]
+    return sum(known) if known else None
+
+
+def _host(said: object) -> dict[str, Any]:
+    of = said if isinstance(said, dict) else {}
+    numbers = {name: whole(of.get(name)) for name in ("in_flight", "waiting", "pages")}
+    waits = {name: fraction(of.get(name)) for name in ("delay", "opens_in")}
+    return {"name": text_of(of, "name"), "reason": text_of(of, "reason"), **numbers, **waits}
+
+
+def _listed(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _rates(moments: list[Any]) -> tuple[float | None, float | None]:
+    """Return pages and bytes a second between the last two *moments* of one run."""
+    if len(moments) < 2 or moments[0].run != moments[1].run:
+        return None, None
+    before, after = moments
+    seconds = max(after.at - before.at, 0.001)
+    rows = sum(after.numbers[name] - before.numbers[name] for name in _CLASSES)
+    return rows / seconds, (after.numbers["bytes"] - before.numbers["bytes"]) / seconds
+
+
+_CLASSES = ("ok", "unchanged", "redirect", "client_error", "server_error", "failed", "skipped")
+
+
+def _elapsed(runs: list[Any], *, is_held: bool) -> float | None:
+    if not runs:
+        return None
+    ended = time.time() if is_held else runs[-1].ended
+    return None if ended is None else ended - runs[-1].started
+
+
+def _line(row: Mapping[str, Any]) -> dict[str, Any]:
+    at = row["fetched_at"] / 1000
+    said = str(row["status"]) if row["status"] else str(row["error"]).partition(":")[0]
+    return {"at": at, "said": plain(said), "url": plain(row["url"]), "is_bad": not row["status"]}
+
+
+def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
+    """Return the application that shows *crawl* under the names of *hosts*."""
+    visitors = Visitors(None)
+    templates = Environment(
+        loader=PackageLoader("amicrawl.fleet.dashboard"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+    )
+    templates.filters.update(FILTERS)
+
+    def rendered(name: str, **variables: Any) -> HTMLResponse:
+        text = templates.get_template(name).render(
+            version=__version__,
+            page="watch",
+            user=_LOCAL_USER.facts,
+            users_exist=False,
+            csrf=visitors.sessions.csrf(""),
+            now=time.time(),
+            directory=str(crawl.directory),
+            **variables,
+        )
+        return HTMLResponse(text)
+
+    def serving(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
+        async def serve(request: Request) -> Response:
+            try:
+                return await run_in_threadpool(answer, request)
+            except Problem as problem:
+                return problem.response()
+            except AmicrawlError as error:
+                return Problem(409, str(error)).response()
+
+        return serve
+
+    def page(request: Request) -> Response:
+        visitors.require(request, Role.view)
+        return rendered("watch.html", **crawl.now())
+
+    def live(request: Request) -> Response:
+        visitors.require(request, Role.view)
+        return rendered("_watched.html", **crawl.now())
+
+    async def change(request: Request) -> Response:
+        form = await request.form(max_files=0, max_fields=10)
+        said = {name: value for name, value in form.items() if isinstance(value, str)}
+
+        def do() -> Response:
+            visitors.require(request, Role.operate)
+            crawl.change(said.get("verb", ""), said.get("value", ""))
+            return JSONResponse({"done": True})
+
+        answer: Response = await serving(lambda _: do())(request)
+        return answer
+
+    async def refused(_request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        return Problem(error.status_code, "There is nothing here.").response()
+
+    def styles(_request: Request) -> Response:
+        return Response(chart_styles(), media_type="text/css")
+
+    app = Starlette(
+        routes=[
+            Route("/", serving(page)),
+            Route("/live", serving(live)),
+            Route("/control", change, methods=["POST"]),
+            Route("/charts.css", serving(styles)),
+            Mount("/static", StaticAssets(directory=static_directory())),
+        ],
+        exception_handlers={HTTPException: refused},
+    )
+    return AccessGuard(app, hosts=hosts, is_healthy=lambda: True)

@@ -1,0 +1,210 @@
+"""`amicrawl watch`: one crawl in a browser, from its directory alone, and its control files."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+from dashboard.browsing import chromium, expect, open_page, sideways, visit
+from loopback import RawServer
+
+from amicrawl.archive.report import LiveFigures, figures_of
+from amicrawl.crawl import write_control
+from amicrawl.disk import Disk
+from amicrawl.errors import InputError, UsageError
+from amicrawl.fleet.dashboard.watching import WatchedCrawl
+from amicrawl.record import CAPTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+PAGES = 2000
+
+
+def site(head: bytes) -> bytes:
+    path = head.split(b" ", 2)[1].decode()
+    number = int("".join(filter(str.isdigit, path)) or 0)
+    links = "".join(f"<a href=/p{each}>x</a>" for each in range(3 * number + 1, 3 * number + 4))
+    body = f"<title>{number}</title><p>page{links if number < PAGES else ''}".encode()
+    status = b"404 Not Found" if number % 7 == 6 else b"200 OK"
+    return b"HTTP/1.1 %b\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%b" % (
+        status, len(body), body,
+    )  # fmt: skip
+
+
+@contextmanager
+def crawling(out: Path, *further: str) -> Iterator[subprocess.Popen[str]]:
+    """Crawl a site that takes minutes, and wait until something came."""
+    with RawServer(site) as server:
+        command = [sys.executable, "-m", "amicrawl", "crawl", f"{server.url}/p0", "-o", str(out)]
+        settings = ["-s", "AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8", "--delay", "0.05", *further]
+        with subprocess.Popen([*command, *settings], stderr=subprocess.PIPE, text=True) as process:
+            try:
+                wait_for((out / "history.jsonl").exists)
+                yield process
+            finally:
+                process.send_signal(signal.SIGKILL)
+
+
+def wait_for(ready: object, seconds: float = 60.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not ready():  # type: ignore[operator]
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+
+@contextmanager
+def watching(out: Path) -> Iterator[str]:
+    """Serve the page of the crawl in *out*; yield its address."""
+    command = [sys.executable, "-m", "amicrawl", "watch", str(out), "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stderr is not None
+        try:
+            found = re.search(r"http://\S+", process.stderr.readline())
+            assert found is not None
+            yield found[0]
+        finally:
+            process.terminate()
+            assert process.wait(30) == 0
+
+
+def status_of(out: Path) -> dict[str, object]:
+    said: dict[str, object] = json.loads((out / "control" / "status.json").read_bytes())
+    return said
+
+
+@pytest.mark.slow
+def test_a_crawl_is_watched_paused_changed_and_stopped_in_a_browser(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with crawling(out) as process, watching(out) as url, chromium() as browser:
+        with open_page(browser, expected="409") as page:
+            visit(page, url)
+            expect(page.locator("#live")).to_have_attribute("data-state", "running")
+            expect(page.locator(".tail li").first).to_contain_text("/p")
+            page.get_by_role("button", name="Pause").click()
+            wait_for(lambda: status_of(out)["state"] == "paused")
+            expect(page.locator("#live")).to_have_attribute("data-state", "paused")
+            page.locator("#steer summary").click()
+            page.locator("#value").fill("0.25")
+            page.get_by_role("button", name="Set").click()
+            wait_for(lambda: status_of(out)["delay"] == 0.25)
+            page.get_by_role("button", name="Resume").click()
+            wait_for(lambda: status_of(out)["state"] == "running")
+            page.locator("#value").fill("soon")
+            page.get_by_role("button", name="Set").click()
+            expect(page.locator(".notices .bad")).to_contain_text("not a number of seconds")
+        (out / "control" / "stop").touch()
+        assert process.wait(60) == 6
+        with open_page(browser, width=390, scheme="dark") as page:
+            visit(page, url)
+            expect(page.locator("#live")).to_have_attribute("data-state", "ended")
+            expect(page.locator("#watch-verbs")).to_be_hidden()
+            expect(page.locator(".state-line")).to_contain_text("stop-file")
+            assert sideways(page) <= 0
+
+
+def requested(url: str, *, headers: dict[str, str] | None = None, form: str | None = None) -> int:
+    data = None if form is None else form.encode()
+    request = urllib.request.Request(url, data=data, headers=headers or {})
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+@pytest.mark.slow
+def test_neither_another_name_nor_a_forged_request_reaches_a_crawl_and_it_ends_with_it(
+    tmp_path: Path,
+) -> None:
+    out = tmp_path / "out"
+    with crawling(out, "--watch") as process:
+        assert process.stderr is not None
+        line = next(line for line in process.stderr if line.startswith("watch "))
+        url = line.split()[-1]
+        assert requested(url) == 200
+        assert requested(url, headers={"Host": "rebound.example"}) == 421
+        assert requested(f"{url}control", form="verb=stop") == 403
+        assert (
+            requested(f"{url}control", form="verb=stop", headers={"Origin": "http://x.example"}) == 403
+        )
+        assert not (out / "control" / "stop").exists()
+    port = urllib.parse.urlsplit(url).port
+
+    def is_gone() -> bool:
+        try:
+            return requested(f"http://127.0.0.1:{port}/") != 200
+        except OSError:
+            return True
+
+    wait_for(is_gone)
+
+
+@pytest.mark.slow
+def test_the_crawl_of_several_processes_is_one_on_the_page(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with crawling(out, "--processes", "2") as process:
+        wait_for(lambda: len(list(out.glob("processes/*/control/status.json"))) == 2)
+        crawl = WatchedCrawl(out, write=lambda *said: write_control(*said, disk=Disk()))
+        wait_for(lambda: crawl.now()["figures"].rows > 5)
+        shown = crawl.now()
+        assert shown["is_running"]
+        assert shown["status"]["in_flight"] is not None
+        crawl.change("pause", "")
+        assert len(list(out.glob("processes/*/control/pause"))) == 2
+        crawl.change("resume", "")
+        crawl.change("stop", "")
+        process.wait(60)
+    assert crawl.now()["state"] == "ended"
+    assert crawl.now()["figures"].rows == figures_of(out).rows
+    assert [run.reason for run in crawl.now()["figures"].history.runs] != []
+
+
+def test_what_came_since_is_added_and_a_half_written_row_comes_later(tmp_path: Path) -> None:
+    empty = {"string": "", "int32": 0, "int64": 0, "bool": False}
+    row = {name: empty[str(kind)] for name, kind in zip(CAPTURES.names, CAPTURES.types, strict=True)}
+    lines = [
+        json.dumps({**row, "url": f"http://a.example/{n}", "host": "a.example", "status": 200}).encode()
+        for n in range(5)
+    ]
+    journal = tmp_path / "captures-00000.open"
+    journal.write_bytes(b"\n".join(lines[:3]) + b"\n" + lines[3][:40])
+    live = LiveFigures(tmp_path)
+    assert live.update().rows == 3
+    assert live.update().rows == 3, "nothing is counted twice"
+    journal.write_bytes(b"\n".join(lines) + b"\n")
+    assert live.update().rows == 5
+    assert [each["url"][-1] for each in live.latest] == list("01234")
+    assert live.figures.hosts["a.example"].rows == 5
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("delay", "soon"), ("per_host", "0"), ("concurrency", "1.5"), ("ignores", "(")],
+)
+def test_a_control_file_that_a_crawl_would_not_follow_is_not_written(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    with pytest.raises(InputError):
+        write_control(tmp_path, name, text, disk=Disk())
+    assert not (tmp_path / "control" / name).exists()
+
+
+def test_only_control_files_are_written(tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        write_control(tmp_path, "../crawl.json", "x", disk=Disk())
+    write_control(tmp_path, "pause", "", disk=Disk())
+    write_control(tmp_path, "pause", None, disk=Disk())
+    write_control(tmp_path, "pause", None, disk=Disk())
+    assert not (tmp_path / "control" / "pause").exists()
