@@ -323,7 +323,7 @@ def test_on_a_terminal_the_hosts_that_are_waited_for_are_shown_for_all_processes
         seeds = write_lines(tmp_path / "seeds.txt", urls)
         settings = {"AMICRAWL_DELAY": "60", "AMICRAWL_ADDRESS_DELAY": "0", "AMICRAWL_ROBOTS": "ignore"}
         # Where nothing is shown, the crawl ends nevertheless.
-        settings["AMICRAWL_STOP_TIME"] = "100"
+        settings |= {"AMICRAWL_STOP_TIME": "100", "AMICRAWL_LOG_FORMAT": "text"}
         crawling = warm_processes.Popen(
             command(seeds, tmp_path / "out", arguments=["processes=2"], settings=settings),
             cwd=PROJECT,
