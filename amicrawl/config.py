@@ -308,6 +308,9 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Run Chromium in its sandbox. It cannot be used as root."""
     browser_screenshots: bool = True
     """Archive a picture of each page."""
+    browser_proxy: bool = False
+    """In a project with scrapy-playwright: send what its browser requests through amicrawl, so that the
+    archive has the bytes of the servers."""
     browser_behaviours: str = ""
     """A file of JavaScript that is run in each page after the behaviours of amicrawl."""
 

@@ -106,7 +106,7 @@ class PageExchanges:
         """Carry out *asked* and return what the browser gets; nothing is raised."""
         if self._document is not None and asked.method == "GET":
             document, self._document = self._document, None
-            return _reply(document)
+            return reply_of(document)
         if self._closing:
             return ProxyReply(503)
         self.asked += 1
@@ -278,7 +278,7 @@ class PageExchanges:
         if capture.failure is not None:
             capture.body.close()
             return ProxyReply(502)
-        reply = _reply(capture, length=item.body_length if capture.status != 304 else 0)
+        reply = reply_of(capture, length=item.body_length if capture.status != 304 else 0)
         wanted = asked.field(b"range")
         if reply.length > LARGEST or (wanted and capture.status == 200):
             self._whole[asked.url] = reply, capture
@@ -290,10 +290,14 @@ class PageExchanges:
         return reply
 
     def _kind(self, asked: BrowserRequest) -> str:
-        if asked.field(b"upgrade").lower() == b"websocket":
-            return "websocket"
-        known = self._kinds.get((asked.method, asked.url))
-        return known or _KINDS.get(asked.field(b"sec-fetch-dest"), "other")
+        return self._kinds.get((asked.method, asked.url)) or kind_of(asked)
+
+
+def kind_of(asked: BrowserRequest) -> str:
+    """Return Chromium's word for what *asked* is for, by its fields; `other` where they do not say."""
+    if asked.field(b"upgrade").lower() == b"websocket":
+        return "websocket"
+    return _KINDS.get(asked.field(b"sec-fetch-dest"), "other")
 
 
 _BINDING = frozenset({"Retry-After", "back-off", "bandwidth"})
@@ -319,7 +323,7 @@ class _UntilPageEnds:
         return self._exchanges._closing  # noqa: SLF001
 
 
-def _reply(capture: Capture, *, length: int | None = None) -> ProxyReply:
+def reply_of(capture: Capture, *, length: int | None = None) -> ProxyReply:
     """Return *capture* as the browser gets it."""
     if length is None:
         content = b"".join(capture.payload())

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import h11
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from amicrawl.browser.authority import KeyOfProxy
@@ -61,6 +62,7 @@ class ProxyReply(NamedTuple):
     """What the browser gets."""
 
     status: int
+    """0 ends the connection, as a server does that cannot be reached."""
     fields: Sequence[tuple[bytes, bytes]] = ()
     """Those that are about the connection are left out, and `Content-Length` is put in."""
     body: Iterable[bytes] = ()
@@ -98,9 +100,12 @@ class BrowserProxy:
         self.port = 0
         """The port on 127.0.0.1, once it is open."""
 
-    async def open(self) -> None:
-        """Listen, on a port that the system chooses."""
-        self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+    async def open(self, listening: socket.socket | None = None) -> None:
+        """Listen on the socket *listening*, or on a port that the system chooses."""
+        if listening is None:
+            self._server = await asyncio.start_server(self._connected, "127.0.0.1", 0)
+        else:
+            self._server = await asyncio.start_server(self._connected, sock=listening)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
@@ -170,6 +175,8 @@ class BrowserProxy:
                 continue
             asked = _asked(head, body, origin)
             reply = await handler(asked) if stream.room.is_enough else ProxyReply(413)
+            if not reply.status:
+                return
             await _send(stream, reply, is_head=asked.method == "HEAD")
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.decision import REDIRECTS, NotBegun, Ticket, final_url, outcome_of
     from amicrawl.crawl.extensions import CrawlExtension
     from amicrawl.crawl.feeding import offer_seed, on_a_thread
+    from amicrawl.crawl.guest.handler import make_wire_of_guest
     from amicrawl.crawl.in_force import SettingSource
     from amicrawl.crawl.links import REQUISITE, SITEMAP, provenance_of
     from amicrawl.crawl.opening import Resumed
@@ -100,6 +101,7 @@ else:
         known_arguments="arguments",
         links_in="partition.batch",
         make_resolver="wiring",
+        make_wire_of_guest="guest.handler",
         make_wire="wiring",
         offer_seed="feeding",
         provenance_of="links",
@@ -168,6 +170,7 @@ __all__ = [
     "links_in",
     "make_resolver",
     "make_wire",
+    "make_wire_of_guest",
     "offer_seed",
     "offer_starts",
     "on_a_thread",

@@ -353,6 +353,11 @@ def _place(settings: BaseSettings, components: str, path: str, number: int) -> N
 
 
 def _set_components(settings: BaseSettings, spider: Any, config: CrawlConfig) -> None:
+    if config.browser_proxy:
+        raise UsageError(
+            "AMICRAWL_BROWSER_PROXY is for projects with scrapy-playwright. For amicrawl's own spiders, "
+            "set AMICRAWL_BROWSER to always or auto."
+        )
     _leave_out_replaced(settings)
     place = settings.setdefault_in_component_priority_dict
     place("DOWNLOADER_MIDDLEWARES", PolitenessMiddleware, 950)

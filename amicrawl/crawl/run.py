@@ -72,6 +72,8 @@ class Run(CrawlState):
     """What visits rows directly; None where they go by Scrapy's engine."""
     visits_by: Callable[[Visit], Visit] | None = None
     """Returns what visits rows in place of the visit that it is given; None for that one itself."""
+    is_archived_by_browser: Callable[[str], bool] | None = None
+    """Returns whether the browser of a guest has fetched a URL; None without one."""
     elsewhere: OtherPartitions | None = None
     """What takes the offers of other partitions; None where there are none."""
 

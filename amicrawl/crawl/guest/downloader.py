@@ -82,9 +82,10 @@ class _ArchivedHandlers:
         try:
             response = await self._handlers.download_request_async(request)
         except Exception as error:
-            await record(run, request, _failed(request, error, began=began, by=by))
+            if not self._has_archived(request, request.url):
+                await record(run, request, _failed(request, error, began=began, by=by))
             raise
-        if isinstance(response, Response):
+        if isinstance(response, Response) and not self._has_archived(request, response.url):
             hops = _hops(request, response, known=redirects, by=by)
             size = len(response.body)
             most = max_size_of(request, self._max_size) or size
@@ -98,6 +99,11 @@ class _ArchivedHandlers:
                     f"{by} received {size} bytes, more than DOWNLOAD_MAXSIZE ({most}), for {request}."
                 )
         return response
+
+    def _has_archived(self, request: Request, url: str) -> bool:
+        """Return whether the browser that *request* is for has fetched *url*, archived as it came."""
+        by_browser = self._run.is_archived_by_browser
+        return by_browser is not None and bool(request.meta.get("playwright")) and by_browser(url)
 
 
 def _hops(request: Request, response: Response, *, known: int, by: str) -> Iterator[Capture]:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
     from amicrawl.capture import Capture
     from amicrawl.crawl.run import Run
-    from amicrawl.fetch import Head
+    from amicrawl.fetch import Head, Wire
     from amicrawl.urls import Fetchable
 
 logger = logging.getLogger(__name__)
@@ -67,6 +67,18 @@ _CUT: dict[Truncation | None, type[Exception]] = {
 }
 
 
+def make_wire_of_guest(crawler: Crawler) -> Wire:
+    """Return a fetcher for the guest *crawler*, by its own settings and ours."""
+    settings, config = crawler.settings, run_of(crawler).config
+    return make_guest_wire(
+        config,
+        at_once=settings.getint("CONCURRENT_REQUESTS"),
+        tls=policy_of(settings),
+        tls_settings=tls_settings_of(settings),
+        resolver=guest_resolver(config),
+    )
+
+
 class GuestHandler(BaseDownloadHandler):
     """Fetches http and https as Scrapy's handler does, and has every exchange recorded."""
 
@@ -77,13 +89,7 @@ class GuestHandler(BaseDownloadHandler):
         settings = crawler.settings
         self._crawler = crawler
         self._run = run_of(crawler)
-        self._wire = make_guest_wire(
-            self._run.config,
-            at_once=settings.getint("CONCURRENT_REQUESTS"),
-            tls=policy_of(settings),
-            tls_settings=tls_settings_of(settings),
-            resolver=guest_resolver(self._run.config),
-        )
+        self._wire = make_wire_of_guest(crawler)
         self._timeout = settings.getfloat("DOWNLOAD_TIMEOUT")
         self._max_size = settings.getint("DOWNLOAD_MAXSIZE")
         self._warn_size = settings.getint("DOWNLOAD_WARNSIZE")

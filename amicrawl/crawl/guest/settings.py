@@ -7,6 +7,7 @@ follow is refused.
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from scrapy.core.scheduler import Scheduler
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 _HANDLER = "amicrawl.crawl.guest.handler.GuestHandler"
 _DOWNLOADER = "amicrawl.crawl.guest.downloader.GuestDownloader"
+_BROWSER = "amicrawl.browser.guest.BrowserOfGuest"
 _SCHEDULER = "amicrawl.crawl.guest.scheduler.KeptScheduler"
 
 
@@ -58,7 +60,7 @@ _SCRAPYS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 _FOLLOWED = frozenset({
     "out", "run_id", "warc_size", "warc_prefix", "store_unchanged", "warc_metadata", "dedup",
-    "durability", "operator",
+    "durability", "operator", "browser_proxy",
     "connect_timeout", "max_header", "spool_above", "allow_private", "dns_servers", "proxy", "cookies",
     "stop_pages", "stop_bytes", "stop_time", "stop_errors", "stop_free", "pause_free", "bucket",
     "remove_uploaded", "metrics", "webhooks", "webhook_secret", "log_format", "redis_prefix",
@@ -93,6 +95,14 @@ def set_for_guest(settings: BaseSettings, config: CrawlConfig) -> None:
         (Uploading, 10), (MetricsEndpoint, 10), (Webhooks, 20),
     ):  # fmt: skip
         place("EXTENSIONS", extension, number)
+    if config.browser_proxy:
+        missing = [name for name in ("playwright", "h11", "cryptography") if find_spec(name) is None]
+        if missing:
+            raise UsageError(
+                f"AMICRAWL_BROWSER_PROXY needs {missing[0]}, which is not installed. It comes with the "
+                "extra `browser`: pip install 'amicrawl[browser]'."
+            )
+        place("EXTENSIONS", load_object(_BROWSER), -1)
 
 
 def _translate(settings: BaseSettings, config: CrawlConfig) -> None:
