@@ -102,3 +102,10 @@ def expect(shown: Locator) -> Any:
 def sideways(page: Page) -> int:
     """Return how far the page reaches beyond its window, in pixels."""
     return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
+
+
+def violations(page: Page) -> list[str]:
+    """Return the rules of accessibility (axe) that the page as it is now breaks, and where."""
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    found = axe.Axe().run(page).response["violations"]
+    return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]

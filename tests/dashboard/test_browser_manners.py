@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from dashboard.browsing import expect, open_page, sideways, visit
+from dashboard.browsing import expect, open_page, sideways, violations, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_job
 from dashboard_serving import serve_in_thread
 from redis_server import end, started_server
@@ -100,6 +100,7 @@ def test_no_page_is_wider_than_a_phone(browser: Browser, store: JobStore, addres
         for path in paths[:-1]:
             visit(page, address + path)
             assert sideways(page) <= 0, path
+            assert violations(page) == [], path
         visit(page, f"{address}/")
         page.locator("#log li").first.wait_for()
         assert sideways(page) <= 0

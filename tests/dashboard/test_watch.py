@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import pytest
-from dashboard.browsing import chromium, expect, open_page, sideways, visit
+from dashboard.browsing import chromium, expect, open_page, sideways, violations, visit
 from loopback import RawServer
 
 from amicrawl.archive.report import LiveFigures, figures_of
@@ -92,6 +92,7 @@ def test_a_crawl_is_watched_paused_changed_and_stopped_in_a_browser(tmp_path: Pa
             visit(page, url)
             expect(page.locator("#live")).to_have_attribute("data-state", "running")
             expect(page.locator(".tail li").first).to_contain_text("/p")
+            assert violations(page) == []
             page.get_by_role("button", name="Pause").click()
             wait_for(lambda: status_of(out)["state"] == "paused")
             expect(page.locator("#live")).to_have_attribute("data-state", "paused")
@@ -112,6 +113,7 @@ def test_a_crawl_is_watched_paused_changed_and_stopped_in_a_browser(tmp_path: Pa
             expect(page.locator("#watch-verbs")).to_be_hidden()
             expect(page.locator(".state-line")).to_contain_text("stop-file")
             assert sideways(page) <= 0
+            assert violations(page) == []
 
 
 def requested(url: str, *, headers: dict[str, str] | None = None, form: str | None = None) -> int:

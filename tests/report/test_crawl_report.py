@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from dashboard.browsing import chromium, open_page, violations
 from hypothesis import given
 from hypothesis import strategies as st
 from report.test_summary_page import HOSTILE, Page
@@ -142,3 +144,22 @@ def test_a_directory_without_a_crawl_is_refused(tmp_path: Path) -> None:
     assert isinstance(done.exception, InputError)
     assert done.exception.exit_code == ExitCode.INPUT
     assert not (tmp_path / "r.html").exists()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_breaks_no_rule_of_accessibility_and_prints_on_four_pages(
+    tmp_path: Path, scheme: str
+) -> None:
+    rows = [
+        row(f"http://h{n % 40}.example/d{n % 30}/{n}", 200 + n % 5 * 100, fetched_at=BEGIN + n * 977)
+        for n in range(2000)
+    ]
+    older = crawl(tmp_path / "older", rows[:900])
+    figures = figures_of(crawl(tmp_path / "now", rows + ROWS), older=older)
+    page = tmp_path / "report.html"
+    page.write_text(page_of_crawl(figures, title="A crawl"), "utf-8")
+    with chromium() as browser, open_page(browser, scheme=scheme) as shown:
+        shown.goto(page.as_uri())
+        assert violations(shown) == []
+        assert len(re.findall(rb"/Type\s*/Page[^s]", shown.pdf(format="A4"))) <= 4

@@ -202,7 +202,7 @@ def _change(figures: CrawlFigures) -> Markup | None:
         ["Gone", f"{change.gone:,}"],
     ]
     chart = joined(legend(styles), stacked(grid, styles, "URLs of both crawls"))
-    behind = table("URLs with a response", ["", "URLs"], rows, names=True)
+    behind = table("URLs with a response", ["URLs", "Number"], rows, names=True)
     return section("Since the older crawl", joined(chart, behind), wide=True)
 
 
@@ -239,7 +239,7 @@ def _kept_out(figures: CrawlFigures) -> Markup | None:
     rows = [[name, f"{count:,}"] for name, count in found.most_common(_ROWS)]
     return section(
         "What became of links",
-        table(f"Top {len(rows)} of {len(found)}", ["", "Links"], rows, names=True),
+        table(f"Top {len(rows)} of {len(found)}", ["What became of them", "Links"], rows, names=True),
     )
 
 
@@ -363,7 +363,9 @@ def _politeness(figures: CrawlFigures) -> Markup | None:
         rows += [[str(name), str(value)] for name, value in asked.items()]
     if not rows:
         return None
-    return section("How it was crawled", table("Settings in force", ["", ""], rows, names=True))
+    return section(
+        "How it was crawled", table("Settings in force", ["Setting", "Value"], rows, names=True)
+    )
 
 
 def _runs(figures: CrawlFigures) -> Markup | None:

@@ -194,7 +194,8 @@ def _overlap(overlap: Overlap | None) -> Markup | None:
         return None
     rows = overlap_rows(overlap)
     return section(
-        "Overlap", table("What both collections hold", ["", "This", "Both", "Other"], rows, names=True)
+        "Overlap",
+        table("What both collections hold", ["What", "This", "Both", "Other"], rows, names=True),
     )
 
 
