@@ -50,7 +50,7 @@ tests-run: environment-dev
 # Collected once here, the modules of the tests are compiled for all workers.
 .PHONY: tests-ready
 tests-ready: environment-dev
-	@.ci/system-packages gzip chromium redis-server
+	@.ci/system-packages gzip chromium redis-server rsync
 	@.ci/replay-environment
 	@.ci/jwarc
 	@$(BIN)/python -m pytest --collect-only -q -q >/dev/null || $(BIN)/python -m pytest --collect-only -q -q

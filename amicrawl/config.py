@@ -384,7 +384,8 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Pause fetching while less disk space than this is free; 0: off."""
 
     bucket: str = ""
-    """Where sealed files are uploaded to: `s3://bucket/path`, `gs://bucket/path` or `file:///path`."""
+    """Where sealed files are uploaded to: `s3://bucket/path`, `gs://bucket/path`, `file:///path`,
+    `rsync://host/module/path` or `rsync+ssh://host/path`."""
     remove_uploaded: bool = False
     """Delete a local WARC file once its copy in the bucket is verified."""
 

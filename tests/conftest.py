@@ -63,6 +63,7 @@ SLOW = (
     "politeness/test_pace_simulation.py",
     "record/test_captures_table.py",
     "record/test_repair.py",
+    "record/test_rsync_bucket.py",
     "report/test_summary_adds_up.py",
     "report/test_summary_rows.py",
     "seed/test_seed_memory.py",

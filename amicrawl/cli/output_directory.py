@@ -29,7 +29,7 @@ def repair(directory: CrawlDirectory) -> None:
     typer.echo(repaired.sentence() if repaired.found_anything else f"Nothing to repair in {directory}.")
 
 
-To = Annotated[str, typer.Option(help="s3://bucket/path, gs://bucket/path or file:///path.")]
+To = Annotated[str, typer.Option(help="A bucket: s3://, gs://, file:///, rsync:// or rsync+ssh://.")]
 Frontier = Annotated[bool, typer.Option("--frontier", help="Upload the frontier as well.")]
 Remove = Annotated[
     bool, typer.Option("--remove", help="Remove WARC files here once their copies are verified.")

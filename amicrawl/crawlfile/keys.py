@@ -182,7 +182,10 @@ _SPECIAL: Mapping[str, ValueKind] = {
         pattern=r"^(https?|socks4a?|socks5h?)://|^env:.|^file:.|^$",
         is_path=True,
     ),
-    "bucket": kinds.text('"s3://...", "gs://..." or "file:///..."', pattern=r"^(s3|gs|file)://.|^$"),
+    "bucket": kinds.text(
+        '"s3://...", "gs://...", "file:///...", "rsync://..." or "rsync+ssh://..."',
+        pattern=r"^(s3|gs|file|rsync|rsync\+ssh)://.|^$",
+    ),
     "metrics": kinds.text('"host:port"', pattern=r":[0-9]{1,5}$|^$"),
     "webhooks": kinds.texts('a list of http(s) URLs, "env:NAME" or "file:PATH"', is_path=True),
     "run_id": kinds.text(

@@ -3,6 +3,7 @@
     s3://bucket/path?region=...      an S3 store, by pyarrow.fs
     gs://bucket/path                 Google Cloud Storage, by the same
     file:///path                     a directory of this machine, a network file system perhaps
+    rsync://host/module/path         a daemon of rsync, and rsync+ssh://host/path (`rsync.py`)
 
 An object is written under its name with `.open` behind it and renamed when all of it is there: an
 object store ends a transfer that was broken off by keeping what had come. Nothing is believed to have
@@ -21,6 +22,8 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from amicrawl.disk import OPEN_SUFFIX, OutputFile
 from amicrawl.errors import OutputError, UsageError
+from amicrawl.record.rsync import SCHEMES as RSYNC_SCHEMES
+from amicrawl.record.rsync import RsyncBucket, check_rsync_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -32,8 +35,11 @@ BLOCK = 4 * 1024**2
 COPY_LIMIT = 5 * 1000**3
 """Bytes above which S3 renames nothing; a larger object is written under its own name."""
 
-_SCHEMES = ("s3", "gs", "file")
-_ADVICE = "Write s3://bucket/path, gs://bucket/path or file:///path."
+_SCHEMES = ("s3", "gs", "file", *RSYNC_SCHEMES)
+_ADVICE = (
+    "Write s3://bucket/path, gs://bucket/path, file:///path, rsync://host/module/path or "
+    "rsync+ssh://host/path."
+)
 
 
 class Bucket(Protocol):
@@ -221,6 +227,10 @@ def check_bucket_url(url: str) -> SplitResult:
         if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:
             raise UsageError(f"{url!r} names no directory. {_ADVICE}")
         return parts
+    if parts.scheme in RSYNC_SCHEMES and ":" not in parts.netloc.rpartition("@")[0]:
+        if not check_rsync_url(parts):
+            raise UsageError(f"{url!r} names no directory for rsync. {_ADVICE}")
+        return parts
     if "@" in parts.netloc and parts.netloc.partition("@")[0] != "anonymous":
         # The URL itself must not be repeated here.
         raise UsageError(
@@ -234,6 +244,8 @@ def _bucket(url: str, *, disk: Disk) -> Bucket:
     parts = check_bucket_url(url)
     if parts.scheme == "file":
         return DirectoryBucket(url, Path(unquote(parts.path)), disk=disk)
+    if parts.scheme in RSYNC_SCHEMES:
+        return RsyncBucket(url, parts)
     # Loaded for a store only: Arrow takes longer than everything else that a directory needs.
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.fs  # noqa: PLC0415
