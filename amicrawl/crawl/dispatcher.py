@@ -98,6 +98,13 @@ class Dispatcher:
         except AmicrawlError as fault:
             self._visit.fail(fault)
             return
+        except Exception as error:
+            # What is not said here would leave a crawl that stands still.
+            logger.exception("A row could not be handed out.")
+            self._visit.fail(
+                AmicrawlError(f"Handing out failed: {error!r}. This is a fault of amicrawl.")
+            )
+            return
         if moment is not None:
             self._timer = self._loop.call_later(max(0.0, moment - now), self.wake)
 

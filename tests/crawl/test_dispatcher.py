@@ -7,7 +7,10 @@ from itertools import groupby
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from amicrawl.crawl.dispatcher import Dispatcher
+from amicrawl.errors import AmicrawlError, OutputError
 
 ROWS = 1000
 BURST = 32
@@ -72,3 +75,38 @@ def test_requests_do_not_leave_in_waves_however_many_may_start_at_once() -> None
     assert events.count("visited") == ROWS
     longest = max(len(list(run)) for event, run in groupby(events) if event == "taken")
     assert longest <= BURST
+
+
+class FailingRows(Rows):
+    """A frontier that cannot hand out a row."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__([])
+        self._error = error
+
+    def next(self, _: float) -> Any:
+        raise self._error
+
+
+@pytest.mark.parametrize("error", [OutputError("the disk is full"), RuntimeError("a fault")])
+def test_a_frontier_that_cannot_hand_out_a_row_ends_the_crawl(error: Exception) -> None:
+    """A dispatcher that died in silence left a crawl that stood still."""
+
+    async def fault_of_a_crawl() -> AmicrawlError:
+        failed: asyncio.Future[AmicrawlError] = asyncio.get_running_loop().create_future()
+        rows: Any = FailingRows(error)
+        visits: Any = SimpleNamespace(fail=failed.set_result)
+        pacing: Any = SimpleNamespace(addresses=None, bandwidth=None, opens_at=lambda: float("-inf"))
+        dispatcher = Dispatcher(
+            rows,
+            pacing,
+            visits,
+            clock=asyncio.get_running_loop().time,
+            may_start=lambda: True,
+            on_idle=lambda: None,
+            on_visited=lambda *_: None,
+        )
+        dispatcher.start()
+        return await asyncio.wait_for(failed, 60)
+
+    assert str(error) in str(asyncio.run(fault_of_a_crawl()))
