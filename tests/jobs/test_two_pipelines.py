@@ -15,6 +15,7 @@ import pytest
 import warm_processes
 from archive_reading import check_sealed, rows
 from loopback import PROJECT, QUICK, RawServer, environment, page
+from rsync_daemon import RsyncDaemon
 
 from amicrawl.fleet.jobs.connection import JobStore, connect
 from amicrawl.fleet.jobs.ident import ident_of, normalised
@@ -245,14 +246,18 @@ def pid_key(store: JobStore, pid: int) -> str:
 
 
 @pytest.mark.timeout(400)
+@pytest.mark.parametrize("is_by_rsync", [False, True])
 def test_a_job_whose_machine_dies_before_it_reports_the_end_is_completed_by_the_next(
-    redis_server: RedisServer, tmp_path: Path
+    redis_server: RedisServer, tmp_path: Path, *, is_by_rsync: bool
 ) -> None:
     """The pipeline is frozen while its crawl ends and uploads, then dies; nothing is crawled again."""
-    store, log, bucket = connect({"REDIS_URL": redis_server.url}), tmp_path / "log", tmp_path / "bucket"
-    options = ["--bucket", bucket.as_uri(), "--checkpoint-every", "3600"]
+    store, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "log"
+    daemon = RsyncDaemon(tmp_path / "far")
+    bucket = daemon.root / "jobs"
+    options = ["--bucket", daemon.url("jobs") if is_by_rsync else bucket.as_uri()]
+    options += ["--checkpoint-every", "3600"]
     site = Site(20, quickly=5)
-    with RawServer(site.answer) as web:
+    with RawServer(site.answer) as web, daemon:
         host = f"http://127.0.0.1:{web.port}"
         ident = submit(store, f"{host}/")
         with pipeline(redis_server, tmp_path / "first", "first-one", log, *options) as first:
@@ -275,3 +280,25 @@ def test_a_job_whose_machine_dies_before_it_reports_the_end_is_completed_by_the_
 
 def crawl_json(bucket: Path) -> bytes:
     return b"".join(path.read_bytes() for path in bucket.glob("*/crawl.json"))
+
+
+def test_a_poisoned_crawl_file_ends_its_own_job_with_the_reason_and_no_other(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    """What came past the checks of a submission is read by the crawl's own process only."""
+    store, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "log"
+    site = Site(3, quickly=9)
+    with RawServer(site.answer) as web:
+        host = f"http://127.0.0.1:{web.port}"
+        poisoned = submit(store, f"{host}/1")
+        raw(store).set(store.keys.config(poisoned), b"[" * 200_000)
+        sound = submit(store, f"{host}/")
+        with pipeline(redis_server, tmp_path / "data", "one", log) as child:
+            until(lambda: raw(store).hget(sound, "finished_at"), log=log)
+            until(lambda: raw(store).hget(poisoned, "failed"), log=log)
+            assert child.poll() is None
+    assert int(raw(store).hget(sound, "r2xx")) == site.pages
+    lines = " ".join(str(line) for line in raw(store).zrange(f"{poisoned}_log", 0, -1))
+    assert "is not TOML" in lines, lines
+    assert "Traceback" not in lines
+    store.close()
