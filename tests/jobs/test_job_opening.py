@@ -9,10 +9,13 @@ import pytest
 from job_crawling import store_of, submitted
 from scrapy.settings import Settings
 
+from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 from amicrawl.fleet.jobs.crawl.leased import LeaseLost
 from amicrawl.fleet.jobs.crawl.opening import HeldJob, open_job, redis_of
+from amicrawl.fleet.jobs.crawl.specification import arguments_of, take_settings
+from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.fleet.jobs.lease import Claims
 from amicrawl.fleet.jobs.lease_time import TOKEN_VARIABLE
 from amicrawl.fleet.jobs.link import begin_epoch, fetched_copy
@@ -132,3 +135,32 @@ def test_a_crawl_that_a_pipeline_started_uses_the_redis_of_the_pipeline() -> Non
     assert (by_hand["REDIS_URL"], by_hand["AMICRAWL_REDIS_PREFIX"]) == ("redis://project", "project:")
     started = redis_of(project, {**environment, TOKEN_VARIABLE: "7"})
     assert (started["REDIS_URL"], started["AMICRAWL_REDIS_PREFIX"]) == ("redis://pipeline", "")
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"# caf\xe9\n[politeness]\ndelay = 60\n", "not UTF-8"), (b"#" * (2 << 20), "bytes, ")],
+)
+def test_a_job_whose_crawl_file_cannot_be_read_is_not_crawled_without_it(
+    redis_server: RedisServer, tmp_path: Path, content: bytes, why: str
+) -> None:
+    """Its delay and its scope are in that file: a site would be crawled as it must not be."""
+    ident, client = submitted(redis_server, URL), redis_server.client()
+    client.set(f"amicrawl:config:{ident}", content)
+    job = opened(redis_server, ident, tmp_path)
+    with pytest.raises(InputError, match=f"crawl file of {ident} in Redis cannot be read: .*{why}"):
+        take_settings(job, Settings())
+    job.copy.write(tmp_path, disk=Disk())
+    again = JobCopy.read(tmp_path)
+    assert again is not None
+    assert again.config_fault == job.copy.config_fault
+
+
+def test_a_job_whose_list_cannot_be_read_is_no_job_of_one_url(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    ident, client = submitted(redis_server, URL), redis_server.client()
+    client.set(f"amicrawl:list:{ident}", b"http://a.example/\xff\n")
+    job = opened(redis_server, ident, tmp_path)
+    with pytest.raises(InputError, match=f"list of {ident} in Redis cannot be read: it is not UTF-8"):
+        arguments_of(job, CrawlConfig(out=str(tmp_path)))

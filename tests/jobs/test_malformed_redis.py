@@ -45,6 +45,8 @@ READERS: dict[str, Callable[[JobStore], object]] = {
     "desired": lambda store: lookup.desired(store, IDENT),
     "config": lambda store: lookup.config(store, IDENT),
     "list": lambda store: lookup.url_list(store, IDENT),
+    "config fault": lambda store: lookup.config_fault(store, IDENT),
+    "list fault": lambda store: lookup.url_list_fault(store, IDENT),
     "working": lookup.working,
     "finished": lookup.finished,
     "counts": lookup.counts,

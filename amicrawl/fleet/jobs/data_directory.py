@@ -165,6 +165,8 @@ class JobCopy:
     desired: dict[str, str] = field(default_factory=dict)
     claim: dict[str, str] = field(default_factory=dict)
     config: str = ""
+    config_fault: str = ""
+    """Why the crawl file in Redis could not be read: the job is not crawled without what it says."""
     unsent: list[str] = field(default_factory=list)
     reported: bool = False
 
@@ -225,6 +227,7 @@ class JobCopy:
             desired=_texts(content["desired"]),
             claim=_texts(content["claim"]),
             config=_text(content["config"]),
+            config_fault=_text(content.get("config_fault", "")),
             unsent=[_text(entry) for entry in content.get("unsent", [])],
             reported=content.get("reported", False) is True,
         )

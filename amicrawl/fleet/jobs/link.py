@@ -356,6 +356,7 @@ def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:
             desired=lookup.desired(store, ident),
             claim=claim,
             config=lookup.config(store, ident) or "",
+            config_fault=lookup.config_fault(store, ident),
         )
 
 

@@ -139,6 +139,16 @@ def config(store: JobStore, ident: str) -> str | None:
     return _whole(store, store.keys.config(ident), LARGEST_CONFIG)
 
 
+def config_fault(store: JobStore, ident: str) -> str:
+    """Return why the crawl file of a job cannot be read; empty where it can, or there is none."""
+    return redis_values.fault_at(store, store.keys.config(ident), longest=LARGEST_CONFIG)
+
+
+def url_list_fault(store: JobStore, ident: str) -> str:
+    """Return why the list of a job cannot be read; empty where it can, or there is none."""
+    return redis_values.fault_at(store, store.keys.url_list(ident), longest=LARGEST_LIST)
+
+
 def url_list(store: JobStore, ident: str) -> str | None:
     """Return the lines of a list job whose list was the submitter's file; None for any other job."""
     return _whole(store, store.keys.url_list(ident), LARGEST_LIST)

@@ -141,6 +141,18 @@ def text_at(store: JobStore, key: str, *, longest: int = LONGEST_VALUE) -> str |
     return found[0] if found else None
 
 
+def fault_at(store: JobStore, key: str, *, longest: int) -> str:
+    """Return why `text_at` has no text in UTF-8 for *key*; empty where it has, or nothing is there."""
+    found, length, elements = _reply(store, key, "string", 1, longest)
+    if found == "none":
+        return ""
+    if found != "string":
+        return f"it is a {found}"
+    if int(length) > longest:
+        return f"it has {length} bytes, {longest} are read"
+    return "" if all(map(is_utf8, elements)) else "it is not UTF-8"
+
+
 def count_at(store: JobStore, key: str) -> int:
     """Return the count at *key*; 0 where there is none."""
     text = text_at(store, key, longest=1000)

@@ -53,7 +53,7 @@ _OF_THE_MACHINE = OF_PROGRAMS | frozenset(
     for name in (
         *("OUT", "RUN_ID", "ALLOW_PRIVATE", "COOKIES", "PROXY", "DNS_SERVERS", "BUCKET", "METRICS"),
         *("REMOVE_UPLOADED", "WEBHOOKS", "WEBHOOK_SECRET", "LOG_FORMAT", "REDIS_PREFIX", "PAUSE_FREE"),
-        "WARC_PREFIX",
+        *("WARC_PREFIX", "BROWSER_PROXY"),
     )
 )
 _AT_MOST = (
@@ -73,6 +73,10 @@ def take_settings(job: HeldJob, settings: BaseSettings) -> None:
     Raises InputError for a crawl file that cannot be followed.
     """
     record = job.copy.record
+    if fault := job.copy.config_fault:
+        raise InputError(
+            f"The crawl file of {job.ident} in Redis cannot be read: {fault}. Submit it again."
+        )
     asked = _crawl_file_settings(job.copy.config, job.ident)
     for name, value in {**asked, **_clamped(asked, settings)}.items():
         settings.set(name, value, "spider")
@@ -117,6 +121,8 @@ def arguments_of(job: HeldJob, config: CrawlConfig) -> dict[str, str]:
     record = job.copy.record
     depth = "shallow" if record.get("fetch_depth") == "shallow" else "inf"
     kept = lookup.url_list(job.store, job.ident)
+    if kept is None and (fault := lookup.url_list_fault(job.store, job.ident)):
+        raise InputError(f"The list of {job.ident} in Redis cannot be read: {fault}. Submit it again.")
     if not record.get("url_file") and kept is None:
         # One start URL, whatever is in it: the argument takes blanks for what stands between several.
         return {"url": re.sub(r"\s", "%20", without_userinfo(record["url"])), "depth": depth}
