@@ -18,7 +18,7 @@ import typer
 from amicrawl.cli.options import AsOneObject, Depth, json_text
 from amicrawl.config import PREFIX, CrawlConfig, Rendering, Robots
 from amicrawl.crawlfile import read_crawl_file
-from amicrawl.discovery import Kind, Selection, make_selection
+from amicrawl.discovery import Kind, Selection, date_in, make_selection
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier import Hop, Status, Trap, classify
 from amicrawl.jsontext import parsed_file
@@ -208,6 +208,8 @@ def _answers(
     else:
         yield from _of_selection(selection, url, kind=kind, hops=hops, parent=parent, steps=steps)
     yield _of_traps(url)
+    if (calendar := _of_calendar(rules.config, url)) is not None:
+        yield calendar
     yield _of_robots(rules, url)
 
 
@@ -245,6 +247,19 @@ def _of_traps(url: str) -> RuleOutcome:
         kind = str(trap.name).lower()
         says = f"it is like a {kind} trap; that counts once its host has shown 16 of them"
     return RuleOutcome("traps", keeps_out=False, says=says)
+
+
+def _of_calendar(config: CrawlConfig, url: str) -> RuleOutcome | None:
+    """Return what follows from a date in *url*; None where it has none, or calendars are not ended."""
+    dated = date_in(url)
+    if dated is None or not config.calendar_pages:
+        return None
+    day = "-".join(f"{number:02d}" for number in (dated.year, dated.month, dated.day) if number)
+    says = (
+        f"about {day}: left out once {config.calendar_pages} such pages in a row, each further from "
+        "today, have shown nothing new (AMICRAWL_CALENDAR_PAGES)"
+    )
+    return RuleOutcome("calendar", keeps_out=False, says=says)
 
 
 def _of_robots(rules: Rules, url: str) -> RuleOutcome:

@@ -11,6 +11,7 @@ from frontier.format.frontier_files import empty_partition
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
+from amicrawl.cli.explain import _of_calendar
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
 from amicrawl.frontier.format.writer import WriteOptions, write_partition
@@ -57,3 +58,22 @@ def test_a_robots_txt_allows_only_where_there_is_one(
     tmp_path: Path, known: list[dict[str, Any]], says: str
 ) -> None:
     assert robots_said(tmp_path, *known) == says
+
+
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [
+        ("http://a.example/events/2036-02/", "about 2036-02: left out once 100 such pages"),
+        ("http://a.example/cal?tribe-bar-date=2036-02-01", "about 2036-02-01: left out once 100 such"),
+        ("http://a.example/about", None),
+    ],
+)
+def test_a_url_with_a_date_is_said_to_be_of_a_calendar_that_may_end(url: str, says: str | None) -> None:
+    line = ["explain", url, "--start", "http://a.example/", "--json"]
+    rules = json.loads(CliRunner().invoke(app, line, catch_exceptions=False).output)["rules"]
+    found = [rule["says"] for rule in rules if rule["rule"] == "calendar"]
+    assert [each.startswith(says) for each in found] == ([] if says is None else [True])
+
+
+def test_where_calendars_are_not_ended_nothing_is_said_of_them() -> None:
+    assert _of_calendar(CrawlConfig(out="x", calendar_pages=0), "http://a.example/2036-02/") is None
