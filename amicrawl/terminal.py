@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import sys
 import threading
@@ -26,6 +27,16 @@ _WIDEST = 40
 _REDRAW_SECONDS = 0.2
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 _ERASE_DOWN = "\x1b[J"
+_SEPARATOR = " | "
+_COLOURS = (
+    (re.compile(r"(?<=\[)(?:█+|#+)"), "32"),
+    (re.compile(r"(?<= )ok [0-9,]+"), "32"),
+    (re.compile(r"(?<= )4xx [0-9,]+"), "33"),
+    (re.compile(r"(?<= )(?:5xx|failed) [0-9,]+"), "31"),
+    (re.compile(r"(?:PAUSED|STOPPING)[^|]*[^| ]"), "1;33"),
+    (re.compile(r"next in [^|]+: .*"), "2"),
+)
+"""What is coloured of a line, and how (ECMA-48, SGR): the figures that people look for."""
 _UTF8 = frozenset({"utf-8", "utf8"})
 
 
@@ -81,6 +92,20 @@ def bar(done: int, total: int, *, width: int = 24, ascii_only: bool = False) -> 
     return f"[{full * filled}{empty * (width - filled)}] {int(share * 100):3} %"
 
 
+def _fitted(line: str, width: int) -> list[str]:
+    """Return *line* in one or two lines of *width* characters: it is broken where a figure ends."""
+    place = line.rfind(_SEPARATOR, 0, width) if len(line) > width else -1
+    if place <= 0:
+        return [line[:width]]
+    return [line[:place], f"  {line[place + len(_SEPARATOR) :]}"[:width]]
+
+
+def _coloured(line: str) -> str:
+    for pattern, colour in _COLOURS:
+        line = pattern.sub(f"\x1b[{colour}m\\g<0>\x1b[0m", line)
+    return line
+
+
 class ProgressBar:
     """A bar on the last line of a terminal, shown five times a second; nothing without a terminal."""
 
@@ -115,30 +140,42 @@ class LiveLines:
     def __init__(self, stream: TextIO | None = None) -> None:
         """Write to *stream*, which is standard error unless given."""
         self._stream = sys.stderr if stream is None else stream
-        self._height = 0
+        self._lengths: list[int] = []
+        """Characters of each line that is shown."""
         self._lock = threading.Lock()
         self.is_watched = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        # https://no-color.org: set to anything but nothing.
+        self.is_coloured = self.is_watched and not os.environ.get("NO_COLOR")
         self.is_ascii = (getattr(self._stream, "encoding", None) or "ascii").lower() not in _UTF8
 
     def show(self, *lines: str) -> None:
-        """Have them say *lines*, which are harmless; each is cut to the width of the terminal."""
+        """Have them say *lines*, which are harmless; each is broken or cut to fit into the terminal."""
         if not self.is_watched:
             return
         size = shutil.get_terminal_size()
-        shown = [line[: size.columns - 1] for line in lines[: max(1, size.lines - 1)]]
+        fitted = [part for line in lines for part in _fitted(line, size.columns - 1)]
+        shown = fitted[: max(1, size.lines - 1)]
+        written = map(_coloured, shown) if self.is_coloured else shown
         with self._lock:
-            self._write(self._start() + "\n".join(shown) + "\r")
-            self._height = len(shown)
+            self._write(self._start() + "\n".join(written) + "\r")
+            self._lengths = list(map(len, shown))
 
     def clear(self) -> None:
         """Make room for other lines."""
         with self._lock:
-            if self._height:
+            if self._lengths:
                 self._write(self._start())
-                self._height = 0
+                self._lengths = []
 
     def _start(self) -> str:
-        up = f"\x1b[{self._height - 1}A" if self._height > 1 else ""
+        """Return what leads to the first of the lines, and takes them away.
+
+        A terminal that has become narrower since shows each on as many lines as it takes.
+        """
+        columns = max(shutil.get_terminal_size().columns, 1)
+        # The cursor is where the last one begins.
+        height = sum(max(1, -(-length // columns)) for length in self._lengths[:-1])
+        up = f"\x1b[{height}A" if height else ""
         return f"\r{up}{_ERASE_DOWN}"
 
     def _write(self, text: str) -> None:

@@ -14,17 +14,25 @@ class Terminal(io.StringIO):
 
     encoding = "utf-8"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.colours: list[str] = []
+        """The colours that were asked for, when the screen was looked at last."""
+
     def isatty(self) -> bool:
         return True
 
     def screen(self) -> list[str]:
         """Return the lines that stand there, with the few sequences followed that are sent."""
         lines, row, text = [""], 0, self.getvalue()
+        self.colours.clear()
         while text:
             if text.startswith("\x1b["):
                 end = next(at for at, sign in enumerate(text) if sign.isalpha())
                 if text[end] == "A":
                     row -= int(text[2:end])
+                elif text[end] == "m":
+                    self.colours.append(text[2:end])
                 else:
                     assert text[: end + 1] == "\x1b[J"
                     lines = [*lines[:row], ""]
@@ -68,6 +76,46 @@ def test_what_is_printed_after_a_clear_stands_above_them(terminal: Terminal) -> 
 def test_lines_are_cut_to_the_size_of_the_terminal(terminal: Terminal) -> None:
     LiveLines(terminal).show(*["x" * 50] * 9)
     assert terminal.screen() == ["x" * 19] * 4
+
+
+FIGURES = "PAUSED by file | 100/400 | ETA 30s | 25 pages/s | in flight 7/64 | ok 90 4xx 3 5xx 1 failed 2"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 100, 200])
+def test_a_line_of_figures_is_broken_between_two_of_them(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    lines = LiveLines(terminal)
+    lines.show(FIGURES, "below")
+    shown = terminal.screen()
+    assert " | ".join(part.strip() for part in shown[:-1]) == FIGURES
+    assert max(map(len, shown)) < columns
+    lines.clear()
+    assert terminal.screen() == [""]
+
+
+def test_a_terminal_that_has_become_narrower_keeps_no_old_line(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    lines = LiveLines(terminal)
+    lines.show("x" * 90, "y")
+    monkeypatch.setenv("COLUMNS", "40")
+    lines.clear()
+    assert "\x1b[3A" in terminal.getvalue(), "the first takes three lines by now"
+
+
+@pytest.mark.parametrize(("no_color", "colours"), [("", {"1;33", "32", "33", "31"}), ("1", set())])
+def test_figures_have_colours_where_a_terminal_has_them(
+    terminal: Terminal, monkeypatch: pytest.MonkeyPatch, no_color: str, colours: set[str]
+) -> None:
+    """https://no-color.org"""
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setenv("NO_COLOR", no_color)
+    LiveLines(terminal).show(FIGURES)
+    assert terminal.screen() == [FIGURES]
+    assert set(terminal.colours) - {"0"} == colours
 
 
 def test_a_file_and_a_dumb_terminal_get_none(monkeypatch: pytest.MonkeyPatch) -> None:
