@@ -55,6 +55,8 @@ def last_frame(command: list[str], directory: Path) -> str:
     terminal, end = pty.openpty()
     fcntl.ioctl(end, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
     environment = {**os.environ, "COLUMNS": str(COLUMNS), "LINES": str(ROWS), "TERM": "xterm-256color"}
+    # The picture is one of text.
+    environment["NO_COLOR"] = "1"
     child = subprocess.Popen(command, cwd=directory, stdout=end, stderr=end, env=environment)
     os.close(end)
     timer = time.monotonic() + SECONDS
