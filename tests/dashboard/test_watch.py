@@ -173,13 +173,15 @@ def test_the_crawl_of_several_processes_is_one_on_the_page(tmp_path: Path) -> No
     assert [run.reason for run in crawl.now()["figures"].history.runs] != []
 
 
-def test_what_came_since_is_added_and_a_half_written_row_comes_later(tmp_path: Path) -> None:
+def index_row(url: str, **values: object) -> dict[str, object]:
     empty = {"string": "", "int32": 0, "int64": 0, "bool": False}
-    row = {name: empty[str(kind)] for name, kind in zip(CAPTURES.names, CAPTURES.types, strict=True)}
-    lines = [
-        json.dumps({**row, "url": f"http://a.example/{n}", "host": "a.example", "status": 200}).encode()
-        for n in range(5)
-    ]
+    kinds = zip(CAPTURES.names, CAPTURES.types, strict=True)
+    return {name: empty[str(kind)] for name, kind in kinds} | {"url": url} | values
+
+
+def test_what_came_since_is_added_and_a_half_written_row_comes_later(tmp_path: Path) -> None:
+    rows = [index_row(f"http://a.example/{n}", host="a.example", status=200) for n in range(5)]
+    lines = [json.dumps(row).encode() for row in rows]
     journal = tmp_path / "captures-00000.open"
     journal.write_bytes(b"\n".join(lines[:3]) + b"\n" + lines[3][:40])
     live = LiveFigures(tmp_path)
@@ -189,6 +191,32 @@ def test_what_came_since_is_added_and_a_half_written_row_comes_later(tmp_path: P
     assert live.update().rows == 5
     assert [each["url"][-1] for each in live.latest] == list("01234")
     assert live.figures.hosts["a.example"].rows == 5
+
+
+@pytest.mark.slow
+def test_what_a_server_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:
+    evil = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+    rows = [
+        index_row(f"http://a.example/{evil}", status=200, content_type=evil),
+        index_row(f"http://{evil}/", host=evil, error=f"{evil}: {evil}"),
+    ]
+    (tmp_path / "captures-00000.open").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (tmp_path / "control").mkdir()
+    hosts = [{"name": evil, "reason": evil, "in_flight": 1}]
+    status = {
+        "state": evil,
+        "paused_by": [evil],
+        "hosts": hosts,
+        "links": {evil: 3},
+        "ignored": {evil: 1},
+    }
+    (tmp_path / "control" / "status.json").write_text(json.dumps(status))
+    with watching(tmp_path) as url, chromium() as browser, open_page(browser) as page:
+        visit(page, url)
+        expect(page.locator(".tail li").first).to_contain_text("onerror")
+        # The script has fetched it again by then.
+        page.wait_for_timeout(3000)
+        assert page.locator("img, main script").count() == 0
 
 
 @pytest.mark.parametrize(

@@ -203,7 +203,7 @@ def test_a_team_lead_keeps_a_crawl_as_a_file_and_runs_it_by_the_hour(site: Site,
     assert "Did you mean AMICRAWL_DELAY?" in said
 
     said = user.types("crawl", "weekly.toml", "--max-pages", "3", ends_with=ExitCode.LIMIT)
-    assert '"reason": "limit-pages"' in said
+    assert "stopped (limit-pages) after" in said
     assert "not fetched; to resume, run the same command again" in said
     assert json.loads((user.directory / "weekly" / "crawl.json").read_bytes())["unfinished"] is True
 

@@ -20,7 +20,6 @@ from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from amicrawl.discovery import IgnoreSet
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import InputError, UsageError
 from amicrawl.terminal import harmless
@@ -115,6 +114,9 @@ def write_control(directory: Path, name: str, text: str | None, *, disk: Disk) -
     elif name in ("concurrency", "per_host"):
         count_in(path, lines, most=_MOST)
     elif name == "ignores":
+        # A crawl of a list has no use for what judges patterns.
+        from amicrawl.discovery import IgnoreSet  # noqa: PLC0415
+
         for number, pattern in lines:
             try:
                 IgnoreSet().add(pattern)
