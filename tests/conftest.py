@@ -171,3 +171,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--roads", action="store_true", help="run every crawl test of tests/crawl by both roads"
     )
+
+
+_IGNORED = {"ami-out", "build", "dist"}
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_written_beside_the_project() -> Generator[None]:
+    """Fail where a test, or a command that it ran without a folder, left a file at the repository's top."""
+    before = {path.name for path in TESTS.parent.iterdir()}
+    yield
+    after = {path.name for path in TESTS.parent.iterdir() if not path.name.startswith(".")}
+    left = after - before - _IGNORED
+    assert not left, f"written into the folder of the project by a test of this run: {sorted(left)}"

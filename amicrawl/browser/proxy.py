@@ -259,10 +259,9 @@ class _BrowserStream:
                 return b""
 
     async def write(self, data: bytes) -> None:
-        """Send *data*."""
+        """Send *data*. Raises ConnectionError when the browser or the page's end has closed."""
         if self._tls is None:
-            self.writer.write(data)
-            await self.writer.drain()
+            await self._put(data)
             return
         for start in range(0, len(data), _PIECE):
             self._tls.write(data[start : start + _PIECE])
@@ -270,8 +269,14 @@ class _BrowserStream:
 
     async def _flush(self) -> None:
         if data := self._outgoing.read():
-            self.writer.write(data)
-            await self.writer.drain()
+            await self._put(data)
+
+    async def _put(self, data: bytes) -> None:
+        # A closed transport of uvloop's takes no data and raises RuntimeError; asyncio's drops it.
+        if self.writer.is_closing():
+            raise ConnectionResetError
+        self.writer.write(data)
+        await self.writer.drain()
 
     async def _receive(self) -> bool:
         data = await self._reader.read(_PIECE)

@@ -7,6 +7,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 
 import pytest
+import uvloop
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
@@ -16,7 +17,11 @@ from amicrawl.browser.proxy import MOST_BODIES, MOST_BODY, BrowserProxy, Browser
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-def with_proxy(act: Callable[[BrowserProxy, KeyOfProxy], Awaitable[None]]) -> None:
+def with_proxy(
+    act: Callable[[BrowserProxy, KeyOfProxy], Awaitable[None]],
+    *,
+    loop: Callable[[], asyncio.AbstractEventLoop] | None = None,
+) -> None:
     async def run() -> None:
         authority = KeyOfProxy()
         proxy = BrowserProxy(authority)
@@ -26,7 +31,8 @@ def with_proxy(act: Callable[[BrowserProxy, KeyOfProxy], Awaitable[None]]) -> No
         finally:
             await proxy.close()
 
-    asyncio.run(run())
+    with asyncio.Runner(loop_factory=loop) as runner:
+        runner.run(run())
 
 
 async def connected(proxy: BrowserProxy) -> Streams:
@@ -78,6 +84,34 @@ def test_a_page_that_is_over_loses_its_connections() -> None:
         writer.close()
 
     with_proxy(act)
+
+
+@pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
+def test_a_page_may_be_over_while_its_response_is_awaited(
+    loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    unhandled: list[object] = []
+    asked, release = asyncio.Event(), asyncio.Event()
+
+    async def late(request: BrowserRequest) -> ProxyReply:
+        asked.set()
+        await release.wait()
+        return await echo(request)
+
+    async def act(proxy: BrowserProxy, _: KeyOfProxy) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
+        given = proxy.admit(late)
+        reader, writer = await connected(proxy)
+        writer.write(b"GET http://h.test/ HTTP/1.1\r\nHost: h.test\r\n" + signed(given) + b"\r\n")
+        await asked.wait()
+        proxy.dismiss(given)
+        assert await reader.read() == b""
+        release.set()
+        await asyncio.sleep(0.05)
+        writer.close()
+
+    with_proxy(act, loop=loop)
+    assert unhandled == []
 
 
 def test_requests_keep_their_bytes_and_lose_the_password() -> None:

@@ -327,7 +327,7 @@ def test_on_a_terminal_the_hosts_that_are_waited_for_are_shown_for_all_processes
         crawling = warm_processes.Popen(
             command(seeds, tmp_path / "out", arguments=["processes=2"], settings=settings),
             cwd=PROJECT,
-            env={**environment(), "TERM": "xterm"},
+            env={**environment(), "TERM": "xterm", "NO_COLOR": "1"},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=end,

@@ -151,7 +151,10 @@ def test_a_password_that_a_site_names_is_only_where_the_site_sent_it(
     assert "/linked" in frontier
     assert "hunter" not in frontier
     assert "hunter2" not in run_amicrawl("frontier", "export", out)
-    assert "hunter" not in run_amicrawl("index", *out.glob("*.warc.gz"))
+    run_amicrawl("index", *out.glob("*.warc.gz"), "--merge", tmp_path / "all.cdxj")
+    listed = (tmp_path / "all.cdxj").read_text()
+    assert "/linked" in listed
+    assert "hunter" not in listed
 
 
 def run_amicrawl(*words: str | Path) -> str:

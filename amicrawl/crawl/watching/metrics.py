@@ -205,6 +205,8 @@ class MetricsEndpoint(CrawlExtension):
         try:
             async with asyncio.timeout(_TIME_LIMIT):
                 head = await reader.readuntil(b"\r\n\r\n")
+                if writer.is_closing():
+                    return
                 writer.write(self._answer(head))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
