@@ -178,7 +178,7 @@ _IGNORED = {"ami-out", "build", "dist"}
 
 @pytest.fixture(scope="session", autouse=True)
 def _nothing_is_written_beside_the_project() -> Generator[None]:
-    """Fail where a test, or a command that it ran without a folder, left a file at the repository's top."""
+    """Fail where a test, or a command that it ran, left a file at the repository's top."""
     before = {path.name for path in TESTS.parent.iterdir()}
     yield
     after = {path.name for path in TESTS.parent.iterdir() if not path.name.startswith(".")}

@@ -99,7 +99,8 @@ def test_a_page_may_be_over_while_its_response_is_awaited(
         return await echo(request)
 
     async def act(proxy: BrowserProxy, _: KeyOfProxy) -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _loop, context: unhandled.append(context))
+        running = asyncio.get_running_loop()
+        running.set_exception_handler(lambda _loop, context: unhandled.append(context))
         given = proxy.admit(late)
         reader, writer = await connected(proxy)
         writer.write(b"GET http://h.test/ HTTP/1.1\r\nHost: h.test\r\n" + signed(given) + b"\r\n")
