@@ -50,6 +50,7 @@ from amicrawl.crawl.watching.progress import Progress
 from amicrawl.crawl.watching.stopping import DiskRoom, StopConditions
 from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import UsageError
+from amicrawl.record import Unkept
 from amicrawl.wings import REGISTERED
 
 if TYPE_CHECKING:
@@ -197,8 +198,11 @@ class ArchiveAddon(RunHolder):
             from amicrawl.crawl.following import make_following  # noqa: PLC0415  # see `_place`
 
             following = make_following(config, self._crawler.spider, key_of=self.run.key_of)
-            self.run.following = following
+            self.run.following, self.run.unkept = following, following.unkept
             self.run.on_count.append(following.unkept.fetched)
+        elif config.browser is Rendering.NEVER:
+            self.run.unkept = Unkept()
+            self.run.on_count.append(self.run.unkept.listed)
 
     def _make_run(self, config: CrawlConfig, settings: BaseSettings) -> Run:
         spider = self._crawler.spider or self._crawler.spidercls

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.visit import Exchanger, Links, Rule
     from amicrawl.fetch import Resolver, Wire, WireRequest
     from amicrawl.frontier import Dispatch, DurableFrontier
-    from amicrawl.record import SealedFile
+    from amicrawl.record import SealedFile, Unkept
     from amicrawl.seed import Seed
 
 _NOTHING_ASKED = CrawlSpec()
@@ -66,6 +66,8 @@ class Run(CrawlState):
     """Whether robots.txt counts, at whatever host."""
     following: Following | None = None
     """What is taken of the pages; None for a crawl that follows no links."""
+    unkept: Unkept | None = None
+    """What of the pages the crawl could not keep; None where that cannot be known."""
     credentials = Credentials({})
     """The secrets that single hosts are given, and the proxy."""
     dispatcher: Dispatcher | None = None
@@ -379,7 +381,7 @@ class Run(CrawlState):
                 unfinished=self.waiting > 0 or not self.tally.seeds_ended,
                 links=links,
                 ignored=ignored,
-                unkept=self.following.unkept.as_dict() if self.following is not None else None,
+                unkept=self.unkept.as_dict() if self.unkept is not None else None,
             )
 
     def _close_frontier(self) -> None:

@@ -1,9 +1,10 @@
-"""What a crawl that follows links could not keep, as far as it can know: counted, and said at its end.
+"""What a crawl could not keep, as far as it can know: counted, and said at its end.
 
     scripted     pages whose content is made by scripts, which are not run
     requisites   what pages need to be shown and the archive does not have, and how many pages need it
     shape        one shape of URL that most fetches were of: a calendar, a search, a trap
 
+A crawl that follows no links counts the first of these alone, of a sample of its pages.
 `crawl.json` has them under `unkept`; `unkept_sentences` puts them into words. Memory is bounded.
 """
 
@@ -25,8 +26,14 @@ LEAST_FETCHES = 200
 _MOST_REMEMBERED = 100_000
 """Pages, and requisites, that are distinguished; those beyond are not counted."""
 _MOST_SHAPES = 4096
+_ALL_UNTIL, _ONE_OF = 64, 64
+"""Pages of a list that are all looked at, and of how many behind them one is: a look takes 80 us."""
+_MOST_LOOKED_AT = 1 << 18
+"""Bytes of a page of a list that is looked at; a larger one has text or data of its own."""
 _LONGEST_SHAPE = 300
 """Characters of a URL that its shape is made of."""
+_OK = 200
+_HTML = ("text/html", "application/xhtml")
 _NUMBER = re.compile(r"[0-9]+")
 _VALUE = re.compile(r"(?<==)[^&;]+")
 
@@ -54,7 +61,7 @@ class Unkept:
     def __init__(self) -> None:
         self.page_of: Callable[[str], str] = str
         """Returns the page that needs the requisite at a URL, which may be a style sheet on the way."""
-        self._pages = self._scripted = self._fetches = 0
+        self._pages = self._scripted = self._fetches = self._listed = 0
         self._examples: list[str] = []
         self._not_whole: set[int] = set()
         self._requisites: set[int] = set()
@@ -68,6 +75,21 @@ class Unkept:
             self._scripted += 1
             if len(self._examples) < EXAMPLES:
                 self._examples.append(url)
+
+    def listed(self, item: CaptureItem) -> None:
+        """Look at the page of *item*, of a list, if it is among the sample; its links are not known."""
+        capture = item.capture
+        if capture.status != _OK or item.is_revisit or not capture.content_type.startswith(_HTML):
+            return
+        self._listed += 1
+        is_sampled = self._listed <= _ALL_UNTIL or not self._listed % _ONE_OF
+        if not is_sampled or item.body_length > _MOST_LOOKED_AT:
+            return
+        # Late: a list may be without pages, and what looks into them is a twentieth of a start.
+        from amicrawl.discovery import is_shell  # noqa: PLC0415
+
+        if (made := is_shell(capture, ())) is not None:
+            self.page(capture.url, is_made_by_scripts=made)
 
     def lacks(self, parent: str, requisite: str, rule: str) -> None:
         """Count that *requisite*, named by *parent*, is not there, by *rule*."""
@@ -144,9 +166,10 @@ def unkept_sentences(unkept: object, directory: str) -> Iterator[str]:
     match unkept:
         case {"scripted": {"pages": int(pages), "of": int(of), "examples": [*examples]}} if pages:
             named = ", ".join(map(str, examples[:EXAMPLES]))
-            pages_have = "page has" if of == 1 else "pages has" if pages == 1 else "pages have"
+            looked_at = f"{of:,} {'page' if of == 1 else 'pages'} looked at"
+            have = "has" if pages == 1 else "have"
             yield (
-                f"made by scripts: {pages:,} of {of:,} {pages_have} neither text nor links before their "
+                f"made by scripts: {pages:,} of {looked_at} {have} neither text nor links before their "
                 f"scripts run, and scripts are not run ({named}). What these pages show is not in the "
                 "archive; open them in a browser: --browser (AMICRAWL_BROWSER=always)"
             )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from archive_reading import check_sealed, records, rows
-from loopback import RawServer, crawl_site, page, recrawl, write_lines
+from loopback import RawServer, crawl, crawl_site, page, recrawl, write_lines
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
@@ -237,6 +237,25 @@ SHELL = (
     b'<head><title>Items</title><script type=module src="/app.js"></script></head>'
     b"<body><div id=root></div></body>"
 )
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_a_crawl_of_a_list_says_that_its_pages_are_made_by_scripts(
+    tmp_path: Path, processes: str
+) -> None:
+    out = tmp_path / "out"
+    with RawServer(lambda _: page(SHELL, HTML), keep_open=True) as server:
+        urls = [
+            f"http://127.0.0.{host}:{server.port}/{number}" for host in (1, 2) for number in range(9)
+        ]
+        seeds = write_lines(tmp_path / "seeds.txt", urls)
+        done = crawl(seeds, out, arguments=[f"processes={processes}"])
+    assert done.returncode == ExitCode.DONE, done.stderr
+    scripted = json.loads((out / "crawl.json").read_text())["unkept"]["scripted"]
+    assert (scripted["pages"], scripted["of"], len(scripted["examples"])) == (18, 18, 3)
+    assert "made by scripts: 18 of 18 pages looked at have" in done.stderr
+    shown = CliRunner().invoke(app, ["inspect", str(out)]).output
+    assert "made by scripts: 18 of 18 pages" in shown
 
 
 def test_a_crawl_says_at_its_end_what_it_could_not_keep(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from record.exchanges import capture, failed, item
+from record.exchanges import HEAD, capture, failed, item
 
 from amicrawl.record import Provenance, Unkept, joined_unkept, unkept_sentences
 from amicrawl.record.unkept import expression_of, shape_of
@@ -80,17 +80,35 @@ def test_pages_made_by_scripts_are_named_with_three_examples() -> None:
     for number in range(5):
         unkept.page(f"http://h/{number}", is_made_by_scripts=number > 0)
     [line] = said(unkept.as_dict())
-    assert line.startswith("made by scripts: 4 of 5 pages have neither text nor links before their")
+    assert line.startswith("made by scripts: 4 of 5 pages looked at have neither text nor links before")
     assert "(http://h/1, http://h/2, http://h/3)" in line
 
 
-@pytest.mark.parametrize(("of", "words"), [(1, "1 of 1 page has"), (2, "1 of 2 pages has")])
+@pytest.mark.parametrize(
+    ("of", "words"), [(1, "1 of 1 page looked at has"), (2, "1 of 2 pages looked at has")]
+)
 def test_one_page_is_one_page(of: int, words: str) -> None:
     unkept = Unkept()
     for number in range(of):
         unkept.page(f"http://h/{number}", is_made_by_scripts=not number)
     [line] = said(unkept.as_dict())
     assert line.startswith(f"made by scripts: {words} neither text")
+
+
+def test_of_a_list_a_sample_of_the_html_pages_is_looked_at() -> None:
+    unkept = Unkept()
+    shell = b"<title>App</title><div id=app></div><script src=app.js></script>"
+    for number in range(64 * 4):
+        fetched = capture(f"http://h/{number}", body=shell if number % 2 else b"<p>" + b"Words " * 99)
+        unkept.listed(item(fetched))
+        picture = HEAD.replace(b"text/html", b"image/png")
+        unkept.listed(item(capture(f"http://h/{number}.png", head=picture, body=shell)))
+        unkept.listed(item(failed(f"http://h/{number}")))
+    assert unkept.as_dict()["scripted"] == {
+        "pages": 35,
+        "of": 64 + 3,
+        "examples": ["http://h/1", "http://h/3", "http://h/5"],
+    }
 
 
 def test_what_processes_could_not_keep_adds_up() -> None:

@@ -240,7 +240,8 @@ class Progress:
         note = unreached(run.tally) if reason == "finished" and run.tally.reached_nothing else ""
         if run.following is not None:
             note += dropped(run.following.ignored_by_sets)
-            note += _said_of(run.following.unkept.as_dict(), where)
+        if run.unkept is not None:
+            note += _said_of(run.unkept.as_dict(), where)
         if reason == "finished" and not run.tally.rows:
             note += self._why_nothing(where)
         elif run.later and run.tally.rows:

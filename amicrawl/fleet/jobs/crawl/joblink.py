@@ -272,8 +272,8 @@ class JobLink:
     def _closing(self, reason: str) -> None:
         # The frontier is closed on this loop, which takes its time where it is large.
         self._link.grant(_CLOSING)
-        if (following := self._run.following) is not None:
-            for line in unkept_sentences(following.unkept.as_dict(), str(self._run.config.directory)):
+        if (unkept := self._run.unkept) is not None:
+            for line in unkept_sentences(unkept.as_dict(), str(self._run.config.directory)):
                 self._log.tell(line)
         self._log.tell(f"The crawl has ended: {reason}")
 
