@@ -107,10 +107,12 @@ docs: environment-dev ## Build the documentation as a site in build/site, check 
 	$(BIN)/python .ci/man_page.py build/man/amicrawl.1
 
 .PHONY: pictures
-pictures: environment-dev ## Draw the dashboard, a watched crawl, its report and a terminal into docs/screenshots
+pictures: environment-dev ## Draw the dashboard, crawls, a report, a replayed page and a terminal into docs/screenshots
 	@.ci/system-packages chromium redis-server
+	@.ci/replay-environment
 	PYTHONPATH=tests $(BIN)/python tests/dashboard/screenshots.py docs/screenshots
 	PYTHONPATH=tests $(BIN)/python tests/crawl_pictures.py docs/screenshots
+	PYTHONPATH=tests $(BIN)/python tests/replay_pictures.py docs/screenshots
 	PYTHONPATH=tests $(BIN)/python tests/terminal_picture.py docs/screenshots/crawl.svg
 
 .PHONY: crash-test

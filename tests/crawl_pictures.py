@@ -99,7 +99,10 @@ def draw(directory: Path) -> None:
         )
         with chromium() as browser, open_page(browser) as shown:
             shown.goto(page.as_uri())
+            tree = shown.locator("section, .card").filter(has_text="Where the responses are").last
+            picture = tree.screenshot()
             _write(shown, directory / "report.png")
+            (directory / "tree.png").write_bytes(small_png(shown, picture))
     server.shutdown()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -46,10 +47,27 @@ def replay(directory: CrawlDirectory, port: Port = PORT, wayback: Tool = None) -
             f"http://localhost:{port}/crawl/{_start_of(directory)}",
             err=True,
         )
-        command = [program, "-b", "127.0.0.1", "-p", str(port), "-d", place]
-        code = subprocess.run(command, check=False).returncode  # noqa: S603
-    if code not in (0, -2, -15):
+        code = _serve([program, "-b", "127.0.0.1", "-p", str(port), "-d", place])
+    if code:
         raise UsageError(f"{program} ended with {code}; see the lines above. Is port {port} taken?")
+
+
+def _serve(command: list[str]) -> int:
+    """Run *command* until a signal ends this process or it ends itself; return its exit code, or 0."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGTERM, interrupt)
+    # A group of its own: what Ctrl-C sends to all of ours makes it print a traceback.
+    with subprocess.Popen(command, process_group=0) as process:  # noqa: S603
+        try:
+            return process.wait()
+        except KeyboardInterrupt:
+            process.terminate()
+            process.wait()
+            typer.echo("Stopped.", err=True)
+            return 0
 
 
 def _program(given: Path | None, directory: Path) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import shutil
@@ -356,7 +357,10 @@ def _wait_for(port: int) -> None:
     pytest.fail("pywb did not start")
 
 
-def test_a_crawl_is_replayed_by_one_command(archived: Path) -> None:
+@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
+def test_a_crawl_is_replayed_by_one_command_until_it_is_stopped(
+    archived: Path, ended_by: signal.Signals
+) -> None:
     port = free_port()
     command = [
         "amicrawl",
@@ -368,9 +372,11 @@ def test_a_crawl_is_replayed_by_one_command(archived: Path) -> None:
         str(TOOLS / "wayback"),
     ]
     line = [sys.executable, "-m", *command]
-    with subprocess.Popen(line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+    with subprocess.Popen(
+        line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
+    ) as process:
+        assert process.stderr is not None
         try:
-            assert process.stderr is not None
             assert f"http://localhost:{port}/crawl/" in process.stderr.readline()
             url = next(row["url"] for row in rows(archived) if row["status"] == 200)
             shown = f"http://127.0.0.1:{port}/crawl/id_/{url}"
@@ -382,7 +388,14 @@ def test_a_crawl_is_replayed_by_one_command(archived: Path) -> None:
             else:
                 pytest.fail("nothing was replayed")
         finally:
-            process.send_signal(signal.SIGINT)
+            # As a terminal sends it: to all processes of the group.
+            os.killpg(process.pid, ended_by)
+        said = process.stderr.read()
+    assert process.returncode == 0, said
+    assert "Stopped." in said
+    assert "Traceback" not in said
+    with socket.socket() as probe:
+        assert probe.connect_ex(("127.0.0.1", port)), "pywb has ended with it"
 
 
 def test_without_pywb_the_command_says_what_to_do(archived: Path) -> None:
