@@ -196,8 +196,11 @@ class Pacing:
         outcome, opens, host = ticket.outcome, -inf, ticket.host
         if host is None:
             return
-        if outcome is not None:
-            started = self.gates.started(host)
+        started = self.gates.started(host)
+        if outcome is None:
+            # Cut off or put back: a request that went out keeps its distance, back-off included.
+            opens = started + self.pace.interval(host)
+        else:
             pace = self.pace.answered(
                 host,
                 outcome.status,

@@ -115,7 +115,8 @@ class DurableFrontier:
         self._recrawls = recrawl_before is not None
         self._renews = renews
         self._revisits = revisits or Revisits()
-        self.hosts = HostTally(partition, interval=interval_of(gates, pace), wall=wall)
+        self._interval = interval_of(gates, pace)
+        self.hosts = HostTally(partition, interval=self._interval, wall=wall)
         """The rows of the hosts, with what was counted since the last flush."""
         self._admission = admission
         self._wheel = DueWheel(self._hour + 1)
@@ -255,7 +256,8 @@ class DurableFrontier:
         taken = self._queue.take(now, silent=silent)
         if taken is not None:
             dispatch = self._hand_out(taken.number, skip=taken.skip)
-            if self._gates.delay_of(taken.host) >= _NOTED_AT_ONCE:
+            # The gate may not know yet what an earlier crawl was asked for; the pace does.
+            if self._interval(taken.host) >= _NOTED_AT_ONCE:
                 self.flush()
             return dispatch
         if not silent and self._queue.holds_silent:
@@ -286,7 +288,7 @@ class DurableFrontier:
             self._attempts[flight.number] = attempt + 1
             row = self._move(flight, Event.POSTPONED)
             self._queue.postpone(key[0], place_of(row, flight.number), until=now + backoff(attempt))
-            self._leave(flight, now)
+            self._leave_waiting(flight, now)
             return Settled.AGAIN
         wall, known = self._wall(), flight.offer.seed
         self._settling.settle(
@@ -327,10 +329,7 @@ class DurableFrontier:
             self._attempts[flight.number] = flight.attempt
         row = self._move(flight, Event.RELEASED)
         self._queue.push(key[0], place_of(row, flight.number))
-        wait = self._leave(flight, now) - now
-        if _NOTED_AT_ONCE <= wait < inf:
-            self.hosts.note_wait(key[0], opens=ceil(self._wall() + wait))
-            self.flush()
+        self._leave_waiting(flight, now)
 
     def next_moment(self, now: float) -> float | None:
         """Return the earliest moment at which `next` may return a row, *now* included; for one timer.
@@ -437,6 +436,16 @@ class DurableFrontier:
     def _place_of(self, number: int) -> int:
         priority, reference = priority_and_reference(self.partition.state.rows.read(number))
         return place(order_of(priority), reference, number)
+
+    def _leave_waiting(self, flight: Flight, now: float) -> None:
+        """End *flight*, whose row waits again, and note how long its host is left alone, if it is long.
+
+        The row is not in flight any more, which is what would tell the next crawl that it was requested.
+        """
+        wait = self._leave(flight, now) - now
+        if _NOTED_AT_ONCE <= wait < inf:
+            self.hosts.note_wait(flight.row.host, opens=ceil(self._wall() + wait))
+            self.flush()
 
     def _leave(self, flight: Flight, now: float) -> float:
         """End *flight*, and return when its host may be asked again."""
