@@ -74,6 +74,24 @@ def test_a_job_that_is_submitted_is_there_once_and_waits(
         assert client.lrange("pending-ao", 0, -1) == [ident]
 
 
+def test_jobs_are_listed_by_the_filters_of_the_page(asking: Asking) -> None:
+    for name in ("a", "b", "c"):
+        said = {"url": f"http://{name}.example.org/", "note": "leap year" if name < "c" else ""}
+        assert asking.post("/jobs", said).status_code == 201
+
+    def listed(query: str) -> list[str]:
+        answer = asking.get(f"/jobs?{query}")
+        conforms("/jobs", "get", answer)
+        return [job["url"][7] for job in answer.json()["jobs"]]
+
+    assert listed("") == ["a", "b", "c"]
+    assert listed("search=LEAP+year") == ["a", "b"]
+    assert listed("search=leap&sort=-url&limit=1") == ["b"]
+    assert listed("by=dashboard&pipeline=pending&state=queued") == ["a", "b", "c"]
+    assert listed("by=anna") == listed("pipeline=fra-1") == listed("state=running") == []
+    assert asking.get("/jobs?sort=colour").status_code == 422
+
+
 @pytest.mark.parametrize(
     "body",
     [

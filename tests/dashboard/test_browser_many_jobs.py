@@ -8,7 +8,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dashboard.browsing import expect, open_page, visit
+from dashboard.browsing import expect, open_page, violations, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages
 from dashboard_serving import serve_in_thread
 
@@ -181,3 +181,77 @@ def test_on_a_phone_a_hundred_jobs_take_a_line_or_two_each_and_wait_in_the_order
         wait_for_range(page, f"1–{ROWS} of {JOBS} jobs")
         height: int = page.evaluate("document.querySelector('#jobs').scrollHeight")
         assert height < 60 * ROWS
+
+
+def test_forty_jobs_are_seen_at_once_with_what_their_crawls_were_given(
+    page: Page, store: JobStore, jobs: list[MadeUpJob]
+) -> None:
+    store.client.sadd(store.keys.ignores(jobs[0].ident), "/calendar/", "/login/")
+    jobs[0].count(error_count=7)
+    first = page.locator("#jobs tr").first
+    expect(first.locator('[data-f="errors"]')).to_have_text("7")
+    ignored = store.client.scard(store.keys.ignores(jobs[0].ident))
+    expect(first.locator('[data-f="patterns"]')).to_have_text(str(ignored))
+    expect(first.locator('[data-f="ident"]')).to_have_text(jobs[0].ident[:7])
+    expect(first.locator('[data-f="delay"]')).to_have_text("250–375")
+    expect(first.locator('[data-f="concurrency"]')).to_have_text("3")
+    seen: int = page.evaluate(
+        """[...document.querySelectorAll("#jobs tr")].filter((row) =>
+            row.getBoundingClientRect().bottom <= Math.min(innerHeight,
+                document.querySelector("#jobs-scroll").getBoundingClientRect().bottom) + 1).length"""
+    )
+    assert seen >= 40
+    assert violations(page) == []
+
+
+def test_logs_of_several_jobs_are_side_by_side_and_outlast_a_reload(
+    page: Page, jobs: list[MadeUpJob]
+) -> None:
+    for job in jobs[:2]:
+        job.tell(pages(job, 0, 5))
+        page.locator(f'#jobs tr[data-ident="{job.ident}"]').focus()
+        page.keyboard.press("l")
+    page.keyboard.press("a")
+    panes = page.locator("#logs > section:not(#log-card)")
+    for _ in range(2):
+        expect(panes).to_have_count(2)
+        for number in range(2):
+            lines = panes.nth(number).locator("li")
+            expect(lines.filter(has_text=f"site-00{number}.")).to_have_count(5)
+            expect(lines).to_have_count(5)
+        assert violations(page) == []
+        page.reload()
+    page.get_by_role("button", name="Close the log of site-000").click()
+    expect(panes).to_have_count(1)
+    assert jobs[1].ident in page.url
+    assert jobs[0].ident not in page.url
+
+
+def test_marked_jobs_are_changed_after_a_preview_of_those_that_can_be(
+    page: Page, store: JobStore, jobs: list[MadeUpJob]
+) -> None:
+    def paused() -> list[str]:
+        desired = (store.client.hget(store.keys.desired(job.ident), "paused") for job in jobs)
+        return [job.ident for job, one in zip(jobs, desired, strict=True) if one]
+
+    page.locator("#job-search").fill("site-19")
+    wait_for_range(page, "10 chosen of 500 jobs")
+    page.locator("#mark-all").check()
+    page.locator("#job-search").fill("site-20")
+    wait_for_range(page, "10 chosen of 500 jobs")
+    page.locator("#jobs .mark input").first.check()
+    page.locator("#jobs .mark input").nth(2).click(modifiers=["Shift"])
+    expect(page.locator("#bulk-count")).to_have_text("13 marked, 10 of them not listed")
+    page.locator('[data-bulk="pause"]').click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("heading")).to_have_text("Pause: 10 jobs")
+    expect(dialog.locator(":scope > form > div > ul li")).to_have_count(10)
+    expect(dialog.locator("summary")).to_have_text("Not changed for their state: 3 jobs")
+    assert violations(page) == []
+    page.keyboard.press("Enter")
+    expect(dialog).to_have_count(0)
+    assert paused() == []
+    page.locator('[data-bulk="pause"]').click()
+    page.get_by_role("button", name="Pause: 10 jobs").click()
+    page.locator("#notices", has_text="Paused 10 of 10 jobs").wait_for()
+    assert paused() == [job.ident for job in jobs[190:200]]

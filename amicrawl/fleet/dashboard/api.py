@@ -12,6 +12,7 @@ from amicrawl.discovery import IgnoreSet, ignore_set, set_names
 from amicrawl.errors import UsageError
 from amicrawl.fleet.dashboard import api_changing as changing
 from amicrawl.fleet.dashboard import bodies, shapes
+from amicrawl.fleet.dashboard.job_choice import JobChoice
 from amicrawl.fleet.dashboard.operations import Call, Operation, document
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.stream import events, stream, types_in
@@ -46,13 +47,15 @@ def status(call: Call) -> Any:
 
 
 def list_jobs(call: Call) -> Any:
-    """List jobs by state; without one, those that are queued or running."""
+    """List jobs by state, search, submitter and pipeline; without a state, those queued or running."""
     wanted = frozenset(call.query.state.split(","))
     if "running" in wanted:
         wanted |= {"paused", "aborting"}
     if not wanted <= set(JobState):
         raise Problem(422, f"A state is one of {', '.join(JobState)}.")
-    return {"jobs": call.site.board.jobs(wanted, most=call.query.limit)}
+    query = call.query
+    choice = JobChoice(search=query.search, by=query.by, pipeline=query.pipeline, sort=query.sort)
+    return {"jobs": call.site.board.jobs(wanted, choice, most=query.limit)}
 
 
 def show_job(call: Call) -> Any:

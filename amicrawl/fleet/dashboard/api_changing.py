@@ -11,6 +11,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.fleet.dashboard.job_choice import JobChoice
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.users import Role, Users
 from amicrawl.fleet.jobs import (
@@ -226,7 +227,7 @@ def _check_limit(call: Call) -> None:
     most, visitor = call.site.jobs_per_user, call.visitor
     if not most or visitor is None or visitor.role is Role.admin:
         return
-    live = call.site.board.jobs(LIVE, most=_MOST_LIVE)
+    live = call.site.board.jobs(LIVE, JobChoice(), most=_MOST_LIVE)
     own = sum(job["started_by"] == visitor.name for job in live)
     if own >= most:
         raise Problem(

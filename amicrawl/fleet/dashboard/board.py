@@ -25,6 +25,7 @@ from amicrawl.fleet.jobs import ENDED, Watch, is_ident, lookup, redis_now, redis
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from amicrawl.fleet.dashboard.job_choice import JobChoice
     from amicrawl.fleet.dashboard.shapes import (
         DeadLetter,
         IgnoreFacts,
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _NAMES_EVERY = 2.0
 _FRESH = 0.25
 _LARGEST_READ = 128 * 1024
+_MOST_ENDED = 20_000
+"""Jobs that have ended and are looked through for those that a request asks for."""
 
 
 class Board:
@@ -78,15 +81,27 @@ class Board:
         """Return the idents of the jobs that run."""
         return self.live().working
 
-    def jobs(self, states: Collection[str], *, most: int) -> list[Job]:
-        """Return jobs in one of *states*: running ones, queued ones, then the latest that ended."""
+    def jobs(self, states: Collection[str], choice: JobChoice, *, most: int) -> list[Job]:
+        """Return jobs in one of *states* that *choice* takes, in its order.
+
+        By state: running ones, queued ones in the order of their queues, then the latest that ended.
+        """
         live = self.live()
         queue_of = {ident: name for name, idents in live.queues.items() for ident in idents}
         idents = list(dict.fromkeys([*live.working, *queue_of]))
         found = self._views(idents, queue_of)
+        place = {
+            ident: n for waiting in live.queues.values() for n, ident in enumerate(waiting, start=1)
+        }
+        for job in found:
+            job["place"] = place.get(job["ident"])
+        found = choice.of_all([job for job in found if job["state"] in states])
         if ENDED.intersection(states):
-            found += self.ended(most=most, but=frozenset(idents))
-        return [job for job in found if job["state"] in states][:most]
+            ended = self.ended(most=_MOST_ENDED, but=frozenset(idents))
+            found += [job for job in ended if job["state"] in states and choice.takes(job)]
+            if choice.sort != "state":
+                found = choice.of_all(found)
+        return found[:most]
 
     def ended(self, *, most: int, but: frozenset[str] = frozenset()) -> list[Job]:
         """Return jobs that have ended and are remembered, the latest first, none of *but*."""

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from amicrawl.fleet.dashboard.job_choice import ORDERS
 from amicrawl.fleet.dashboard.users import LEAST, MOST
 from amicrawl.fleet.jobs import LONGEST_DELAY, LONGEST_NOTE, LONGEST_PATTERN, MOST_CONCURRENCY
 
@@ -17,6 +18,8 @@ Short = Annotated[str, StringConstraints(max_length=500)]
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_PATTERN)]
 Ident = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{16,25}$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+Filter = Annotated[str, StringConstraints(max_length=200)]
+_SORTS = rf"^-?({'|'.join(ORDERS)})$"
 Delay = Annotated[int, Field(ge=0, le=LONGEST_DELAY)]
 Workers = Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)]
 
@@ -126,8 +129,16 @@ class NewUser(RequestBody):
 
 
 class JobsQuery(RequestBody):
-    """Which jobs."""
+    """Which jobs, by the filters of the page of all jobs and of `amicrawl job ls`."""
 
+    search: Filter = ""
+    """Words, each of which is in the URL, ident, note, submitter, pipeline or a host."""
+    by: Filter = ""
+    """The submitter."""
+    pipeline: Filter = ""
+    """The nickname of a pipeline, or the name of a queue."""
+    sort: Annotated[str, StringConstraints(pattern=_SORTS)] = "state"
+    """A column of the page, in reverse with a `-` in front; `state`: running ones, then the queues."""
     state: Annotated[str, StringConstraints(max_length=100)] = "queued,running"
     limit: Annotated[int, Field(ge=1, le=2000)] = 500
 

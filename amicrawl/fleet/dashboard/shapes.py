@@ -108,6 +108,8 @@ class Job(TypedDict):
     delay_max: int | None
     reports: bool
     settings_age: int | None
+    patterns: int | None
+    """How many ignore patterns it has."""
     has_summary: bool
     hosts: list[HostFacts]
     faults: list[str]

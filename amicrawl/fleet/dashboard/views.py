@@ -165,6 +165,7 @@ def _job(
         "delay_max": record.delay_max,
         "reports": not record.suppress_ignore_reports,
         "settings_age": record.settings_age,
+        "patterns": seen.ignores,
         "has_summary": has_summary,
         "hosts": hosts_view(seen.facts.get("hosts"), most=BUSIEST),
         "faults": [

@@ -55,6 +55,8 @@ class SeenJob:
     """JSON texts by name."""
     attempt: str = ""
     resumed: str = ""
+    ignores: int | None = None
+    """How many ignore patterns it has."""
     is_leased: bool = False
     """Whether its crawl, one of ours, has renewed its lease in time."""
     is_wrong: bool = False
@@ -105,7 +107,13 @@ class Watch:
                 named = [
                     key
                     for ident in some
-                    for key in (keys.job(ident), keys.facts(ident), keys.claim(ident), keys.lease(ident))
+                    for key in (
+                        keys.job(ident),
+                        keys.facts(ident),
+                        keys.claim(ident),
+                        keys.lease(ident),
+                        keys.ignores(ident),
+                    )
                 ]
                 room = redis_values.ROOM * len(some) // len(idents)
                 args: list[str | int | float] = [longest, room, len(FIELDS), *FIELDS, *facts]
@@ -279,12 +287,13 @@ def _seen(values: Any, facts: Sequence[str]) -> SeenJob:
         return SeenJob({}, is_wrong=True)
     record = {name: text for name, text in zip(FIELDS, values, strict=False) if text is not None}
     theirs = values[len(FIELDS) : len(FIELDS) + len(facts)]
-    attempt, resumed, is_leased = values[-3:]
+    attempt, resumed, ignores, is_leased = values[-4:]
     return SeenJob(
         record,
         {name: text for name, text in zip(facts, theirs, strict=True) if text is not None},
         attempt or "",
         resumed or "",
+        ignores,
         is_leased=bool(is_leased),
     )
 

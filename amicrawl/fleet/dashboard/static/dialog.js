@@ -13,14 +13,14 @@ function field(spec) {
   return el("div", { class: "field" }, el("label", { for: id }, label), input, hint ? el("span", { class: "hint" }, hint) : null);
 }
 
-export function ask({ title, text, target, fields = [], confirm, danger = false, check = () => "" }) {
+export function ask({ title, text, target, content, fields = [], confirm, danger = false, check = () => "" }) {
   return new Promise((resolve) => {
     const before = document.activeElement;
     const fault = el("p", { class: "message bad", role: "alert", hidden: true });
     const cancel = el("button", { class: "button", type: "button" }, "Cancel");
     const form = el("form", { method: "dialog" },
       el("h2", { id: "ask-title" }, title), text ? el("p", null, text) : null,
-      target ? el("p", { class: "target" }, target) : null, ...fields.map(field), fault,
+      target ? el("p", { class: "target" }, target) : null, content, ...fields.map(field), fault,
       el("div", { class: "buttons" }, cancel, el("button", { class: `button main${danger ? " danger" : ""}`, type: "submit", value: "yes" }, confirm)));
     const dialog = el("dialog", { "aria-labelledby": "ask-title" }, form);
     let values = null;
@@ -38,7 +38,7 @@ export function ask({ title, text, target, fields = [], confirm, danger = false,
     document.body.append(dialog);
     dialog.showModal();
     // Without a field, Cancel has the focus: Enter alone must not abort a job.
-    (dialog.querySelector("input, select") ?? cancel).focus();
+    (dialog.querySelector(".field input, .field select") ?? cancel).focus();
   });
 }
 

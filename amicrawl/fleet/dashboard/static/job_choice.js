@@ -10,17 +10,23 @@ const ORDERS = {
   state: (one, other) => compare(one.state === "queued", other.state === "queued") || compare(one.place ?? Infinity, other.place ?? Infinity) || compare(since(one), since(other)),
   url: by((job) => job.url),
   responses: by((job) => -sum(job.responses)),
+  ident: by((job) => job.ident),
+  delay: by((job) => -(job.delay_max ?? 0)),
+  concurrency: by((job) => -(job.concurrency ?? 0)),
+  ignores: by((job) => -(job.patterns ?? 0)),
+  errors: by((job) => -job.errors),
   rate: by((job) => -(job.items_per_s ?? 0)),
   queued: by((job) => -job.todo),
   fetched: by((job) => -job.downloaded),
   size: by((job) => -job.bytes),
   elapsed: by(since),
 };
-export const MOVES = new Set(["responses", "rate", "queued", "fetched", "size"]); // change with every reading
+export const MOVES = new Set(["responses", "rate", "queued", "fetched", "size", "errors"]); // change with every reading
 
 export class Choice {
   constructor(query) {
     for (const name of ["search", "state", "by", "pipeline"]) this[name] = query.get(name) ?? "";
+    this.logs = (query.get("logs") ?? "").split(",").filter((ident) => /^[a-z0-9]{16,25}$/.test(ident)); // side by side
     const sort = query.get("sort") ?? "";
     this.sort = sort.replace("-", "") in ORDERS ? sort : "state";
     this.page = Math.max(Number.parseInt(query.get("page") ?? "1", 10) || 1, 1);
@@ -31,6 +37,7 @@ export class Choice {
     for (const name of ["search", "state", "by", "pipeline"]) if (this[name]) query.set(name, this[name]);
     if (this.sort !== "state") query.set("sort", this.sort);
     if (this.page > 1) query.set("page", this.page);
+    if (this.logs.length) query.set("logs", this.logs.join());
     return query.toString();
   }
 

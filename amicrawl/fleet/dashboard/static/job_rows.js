@@ -37,7 +37,7 @@ export function sparkPath(values) {
   return values.map((value, index) => `${index ? "L" : "M"}${((from + index) * 60) / (POINTS - 1)} ${(19 - (18 * value) / top).toFixed(1)}`).join("");
 }
 
-const AT_ONCE = 25; // rows that are filled in one frame
+const AT_ONCE = 15; // rows that are filled in one frame
 const SORTED_EVERY = 5000; // ms between two orders by figures that change all the time: rows must not jump
 
 // The rows of one page of the filtered jobs, of which only those near the viewport are in the DOM.
@@ -52,6 +52,7 @@ export class JobRows {
     this.order = []; // idents of all chosen jobs
     this.stale = new Set(); // jobs whose rows have to be refilled
     this.isAsked = false;
+    this.isMarked = () => false;
     this.drawn = () => {}; // called when the page shows what was asked for
     this.sortedAt = 0;
     setInterval(() => this.#age(), 1000);
@@ -139,7 +140,15 @@ export class JobRows {
 
   #fill(row, job) {
     const { slots } = row;
+    slots.mark.checked = this.isMarked(job.ident);
+    slots.mark.setAttribute("aria-label", `Mark ${job.url}`);
     showState(slots.state, job.state);
+    setText(slots.ident, job.ident.slice(0, 7));
+    setText(slots.delay, job.delay_min === job.delay_max ? number(job.delay_min) : `${number(job.delay_min)}–${number(job.delay_max)}`);
+    setText(slots.concurrency, number(job.concurrency));
+    setText(slots.patterns, number(job.patterns));
+    setText(slots.errors, number(job.errors));
+    slots.errors.classList.toggle("some", job.errors > 0);
     setText(slots.url, job.url);
     slots.url.title = job.url;
     slots.url.setAttribute("href", `/jobs/${encodeURIComponent(job.ident)}`);

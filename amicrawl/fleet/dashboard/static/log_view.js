@@ -5,7 +5,7 @@ import { Filter, Ring, lineOf } from "./log_lines.js";
 
 const KEPT = 5000; // lines behind the window, for a filter to look through
 const SHOWN = 400; // lines on the page while it is held, to scroll back through
-const MOVING = 100; // lines on the page while they run past: as many as the tallest screen shows
+const MOVING = 60; // lines on the page while they run past: as many as the tallest log shows
 const PAUSE = 120; // ms between two drawings, at least
 
 function row() {
@@ -15,8 +15,9 @@ function row() {
 }
 
 export class LogView {
-  constructor({ names = () => "" } = {}) {
-    this.list = $("#log");
+  constructor({ names = () => "", root = $("#log-card") } = {}) {
+    this.part = Object.fromEntries([...$$("[data-log]", root)].map((node) => [node.dataset.log, node]));
+    this.list = this.part.list;
     this.ring = new Ring(KEPT);
     this.filter = new Filter();
     this.names = names;
@@ -78,8 +79,8 @@ export class LogView {
     const moved = this.held.size === 0;
     if (on) this.held.add(why); else this.held.delete(why);
     if (moved) this.#lengthen();
-    setText($("#log-pause span"), this.held.has("key") ? "Resume" : "Pause");
-    $("#log-pause").setAttribute("aria-pressed", String(this.held.has("key")));
+    setText($("span", this.part.pause), this.held.has("key") ? "Resume" : "Pause");
+    this.part.pause.setAttribute("aria-pressed", String(this.held.has("key")));
     this.ask();
   }
 
@@ -128,11 +129,11 @@ export class LogView {
 
   #tell() {
     const words = { pointer: "pointer over the log", focus: "log in focus", key: "by key", scroll: "scrolled back", open: "a line is open" };
-    const held = $("#log-held");
+    const { held } = this.part;
     held.hidden = this.held.size === 0;
     if (this.held.size) setText(held, `Paused: ${words[[...this.held][0]]}${this.arrived ? `, ${number(this.arrived)} new` : ""}`);
     const skipped = this.dropped ? ` · ${number(this.dropped)} skipped` : "";
-    setText($("#log-count"), `${number(this.ring.size)} lines kept${skipped}`);
+    setText(this.part.count, `${number(this.ring.size)} lines kept${skipped}`);
   }
 
   #holds() {
@@ -155,16 +156,17 @@ export class LogView {
   }
 
   #controls() {
-    $("#log-tools").hidden = false;
-    $("#log-pause").addEventListener("click", () => this.toggle());
-    $("#log-filter").addEventListener("input", (event) => {
+    const { tools, pause, filter, fault: shown } = this.part;
+    tools.hidden = false;
+    pause.addEventListener("click", () => this.toggle());
+    filter.addEventListener("input", (event) => {
       const fault = this.filter.search(event.target.value);
       event.target.setAttribute("aria-invalid", String(fault !== ""));
-      $("#log-fault").hidden = fault === "";
-      setText($("#log-fault"), fault);
+      shown.hidden = fault === "";
+      setText(shown, fault);
       if (!fault) this.again();
     });
-    for (const button of $$("#log-tools [data-kind]")) {
+    for (const button of $$("[data-kind]", tools)) {
       button.addEventListener("click", () => {
         const on = button.getAttribute("aria-pressed") !== "true";
         button.setAttribute("aria-pressed", String(on));
