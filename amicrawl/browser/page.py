@@ -35,6 +35,8 @@ _RESTLESS = 10.0
 """Seconds for which the next step waits for a page to be quiet."""
 _TICK = 0.05
 _MOST_WENT_TO = 100
+_BEAT, _STOOD_STILL = 0.25, 1.5
+"""Seconds between two looks at whether the process runs; and by which one that stood still is late."""
 _STUCK = 5.0
 """Seconds within which a page has to answer the simplest question."""
 _MOST_LINKS = 20_000
@@ -154,6 +156,9 @@ class PageLife:
         self.rendered = Rendered()
         self.has_crashed = False
         """Whether its process, or the browser, died by itself: trying again may help."""
+        self.has_stood_still = False
+        """Whether nothing ran here for a while, so that its limits of time say nothing of the page."""
+        self._beat_at = now
 
     async def live(self, context: BrowserContext, given: Pass, *, own: str = "") -> None:
         """Live in *context*, signed in as *given*, with an *own* behaviour of the operator.
@@ -164,15 +169,28 @@ class PageLife:
         # What it fails by after its end is not reported.
         life.add_done_callback(lambda life: life.cancelled() or life.exception())
         over = asyncio.ensure_future(self._over.wait())
+        self._tasks.add(asyncio.ensure_future(self._beats()))
         try:
             await asyncio.wait({life, over}, timeout=self._left(), return_when=asyncio.FIRST_COMPLETED)
             if life.done() and (error := life.exception()) is not None:
                 await self._failed(error, over)
             self._end("its time was up")
+            self._beat()
         finally:
             for task in (life, over, *self._tasks):
                 task.cancel()
             await asyncio.wait({life, over}, timeout=_STUCK)
+
+    async def _beats(self) -> None:
+        """Notice when nothing runs: the process was stopped, or the machine paused."""
+        while True:
+            self._beat()
+            await asyncio.sleep(_BEAT)
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        self.has_stood_still = self.has_stood_still or now - self._beat_at > _STOOD_STILL
+        self._beat_at = now
 
     def _end(self, why: str, *, has_crashed: bool = False) -> None:
         """Have the page left because of *why*; the first reason stands."""

@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 _PAGE_TYPES = (b"text/html", b"application/xhtml+xml")
 _MOST_CRASHES, _MOST_DEATHS = 2, 4
 """How often a page is opened whose process dies; and one whose browser does, for whatever reason."""
+_MOST_STOPS = 4
+"""How often a page is opened again because the crawl stood still while it was open."""
 _LARGEST_BEHAVIOUR = 1 << 20
 _WHOLE = frozenset({"quiet", "restless"})
 """How a page ends that was shown as a whole."""
@@ -221,7 +223,7 @@ class Browsing(CrawlExtension):
         used: dict[str, int] = {}
         self._note("amicrawl/browser/pages")
         await self._pool.ready()
-        crashes = deaths = 0
+        crashes = deaths = stops = 0
         while True:
             until = time.monotonic() + config.browser_page_time
             exchanges = PageExchanges(self._crawl, offer, capture, until=until)
@@ -239,6 +241,11 @@ class Browsing(CrawlExtension):
                 self._pool.proxy.dismiss(given)
                 await exchanges.close()
             used |= exchanges.used
+            if life.has_stood_still and stops < _MOST_STOPS:
+                # A laptop was closed, or a machine paused: the limits of time judged that, not the page.
+                stops += 1
+                await self._pool.ready()
+                continue
             if not life.has_crashed:
                 break
             self._note("amicrawl/browser/crashes")

@@ -1,0 +1,66 @@
+"""A crawl in a browser that stood still, as with the lid of a laptop: its pages are shown as a whole."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from archive_reading import records, rows
+from browser.browsing_site import SETTINGS, answer, needs_chromium, path_of
+from loopback import PROJECT, RawServer, environment, site_command
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = needs_chromium
+
+PAGE_TIME = 6
+PAGE = b"""<title>Slow</title><body><p id=text>not yet</p><script>
+setTimeout(() => fetch("/late").then((found) => found.text()).then((text) => {
+  document.getElementById("text").textContent = text;
+}), 400);
+</script>"""
+
+
+@pytest.mark.parametrize("what", ["the crawl", "all"])
+def test_a_page_that_was_open_while_the_crawl_stood_still_is_shown_as_a_whole(
+    tmp_path: Path, what: str
+) -> None:
+    def respond(head: bytes) -> bytes:
+        return answer(b"here at last", "text/plain") if path_of(head) == "/late" else answer(PAGE)
+
+    out = tmp_path / "out"
+    settings = {**SETTINGS, "AMICRAWL_BROWSER_PAGE_TIME": str(PAGE_TIME), "AMICRAWL_ROBOTS": "ignore"}
+    with RawServer(respond, keep_open=True) as server:
+        crawling = subprocess.Popen(
+            site_command(f"{server.url}/", out, settings=settings),
+            cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        while not any(path_of(head) == "/" for head in server.requests):
+            assert crawling.poll() is None
+            time.sleep(0.01)
+        # The page is being opened.
+        time.sleep(0.3)
+        crawl = psutil.Process(crawling.pid)
+        stopped = [crawl, *(crawl.children(recursive=True) if what == "all" else ())]
+        for process in stopped:
+            process.send_signal(signal.SIGSTOP)
+        time.sleep(PAGE_TIME + 2)
+        for process in stopped:
+            process.send_signal(signal.SIGCONT)
+        _, said = crawling.communicate(timeout=90)
+    assert crawling.returncode == 0, said
+    found = {row["url"].removeprefix(server.url): row for row in rows(out)}
+    assert found["/late"]["status"] == 200
+    assert "page_fault" not in found["/"]["meta_json"]
+    [info] = [
+        json.loads(each.content_stream().read())
+        for each in records(out)
+        if each.rec_headers.get("WARC-Target-URI", "") == f"urn:pageinfo:{server.url}/"
+    ]
+    assert info["ended"] == "quiet"
