@@ -14,12 +14,14 @@ begins with `-`: a URL may come from a crawl file.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shutil
 import subprocess
 import tempfile
-from contextlib import contextmanager
+import time
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -37,6 +39,9 @@ SILENCE = 120
 CONNECTING = 30
 """Seconds that a connection may take."""
 
+_PREFIX = "amicrawl-rsync-"
+_LEFT = 60.0
+"""Seconds from which on a directory without a lock was left by a process that was killed."""
 _USER = r"(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?"
 _NETLOC = re.compile(_USER + r"(?:[A-Za-z0-9][A-Za-z0-9.-]*|\[[0-9A-Fa-f:]+\])(?::[0-9]{1,5})?")
 _PATH = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9._+=-]*)+/?")
@@ -82,7 +87,8 @@ class RsyncBucket:
 
     def probe(self) -> None:
         """Make the directory if only its last part is missing; OSError otherwise."""
-        with tempfile.TemporaryDirectory(prefix="amicrawl-rsync-") as empty:
+        _sweep()
+        with _place() as empty:
             # Not the parents, which may be a file system that is not mounted: rsync makes one directory.
             self._run("--dirs", f"{empty}/", f"{self._base}/")
 
@@ -151,7 +157,36 @@ def _checked(name: str) -> str:
 @contextmanager
 def _room(name: str) -> Iterator[Path]:
     """Give a path that ends with *name*, in a directory that is removed."""
-    with tempfile.TemporaryDirectory(prefix="amicrawl-rsync-") as directory:
-        path = Path(directory) / name
+    with _place() as directory:
+        path = directory / name
         path.parent.mkdir(parents=True, exist_ok=True)
         yield path
+
+
+@contextmanager
+def _place() -> Iterator[Path]:
+    """Give a directory that is removed afterwards; it is locked, so that others know it is in use."""
+    with tempfile.TemporaryDirectory(prefix=_PREFIX) as directory, _locked(directory):
+        yield Path(directory)
+
+
+@contextmanager
+def _locked(directory: str | Path) -> Iterator[None]:
+    """Hold the lock of *directory*; BlockingIOError where another process does."""
+    number = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(number)
+
+
+def _sweep() -> None:
+    """Remove what processes have left that were killed, of this user, after a minute."""
+    for path in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with suppress(OSError):
+            found = path.stat(follow_symlinks=False)
+            # One that is being made has no lock yet.
+            if found.st_uid == os.getuid() and time.time() - found.st_mtime > _LEFT:
+                with _locked(path):
+                    shutil.rmtree(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 from typing import TYPE_CHECKING
@@ -171,3 +172,26 @@ def test_a_directory_is_reached_over_ssh(tmp_path: Path) -> None:
     assert there == {name: text for name, text in contents(out).items() if name != "uploaded.json"}
     assert "BatchMode=yes" in (tmp_path / "asked").read_text()
     assert "-p 2222" in (tmp_path / "asked").read_text()
+
+
+def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(
+    daemon: RsyncDaemon, tmp_path: Path
+) -> None:
+    out, place = crawl(tmp_path / "out"), tmp_path / "tmp"
+    place.mkdir()
+    left, used, young, other = (
+        place / f"amicrawl-{name}" for name in ("rsync-a", "rsync-b", "rsync-c", "x")
+    )
+    for path in (left, used, young, other):
+        path.mkdir()
+        (path / "part").write_bytes(b"x")
+    for path in (left, used, other):
+        os.utime(path, (1, 1))
+    holder = os.open(used, os.O_RDONLY)
+    fcntl.flock(holder, fcntl.LOCK_EX)
+    try:
+        done = command(out, daemon.url("run"), TMPDIR=str(place))
+    finally:
+        os.close(holder)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert {path.name for path in place.iterdir()} == {used.name, young.name, other.name}
