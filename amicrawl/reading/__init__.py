@@ -7,7 +7,7 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.reading.framing import warc_head
     from amicrawl.reading.members import MemberBody, Members, RecordMember
-    from amicrawl.reading.records import RECORD_TYPES, Broken, Record, paired, read_records
+    from amicrawl.reading.records import RECORD_TYPES, Broken, Record, paired, read_records, records_of
     from amicrawl.reading.unpacking import GZIP_MAGIC, ZSTD_MAGIC, Container
 else:
     __getattr__ = lazy_exports(
@@ -23,6 +23,7 @@ else:
         ZSTD_MAGIC="unpacking",
         paired="records",
         read_records="records",
+        records_of="records",
         warc_head="framing",
     )
 
@@ -38,5 +39,6 @@ __all__ = [
     "RecordMember",
     "paired",
     "read_records",
+    "records_of",
     "warc_head",
 ]

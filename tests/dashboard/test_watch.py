@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import signal
@@ -217,6 +218,91 @@ def test_what_a_server_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:
         # The script has fetched it again by then.
         page.wait_for_timeout(3000)
         assert page.locator("img, main script").count() == 0
+
+
+JPEG = b"\xff\xd8\xff\xe0 not much of a picture"
+
+
+def record(kind: str, uri: str, block: bytes) -> bytes:
+    head = f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {uri}\r\nWARC-Record-ID: <urn:uuid:1>\r\n"
+    return gzip.compress(
+        head.encode()
+        + b"WARC-Date: 2026-01-01T00:00:00Z\r\nContent-Length: %d\r\n\r\n" % len(block)
+        + block
+        + b"\r\n\r\n"
+    )
+
+
+def test_a_page_has_its_own_picture_and_title_and_nothing_else_of_the_file(tmp_path: Path) -> None:
+    pictures = {
+        "good": JPEG,
+        "script": b"<svg onload=alert(1)>",
+        "large": JPEG + bytes(5 << 20),
+        "elsewhere": JPEG,
+        "torn": JPEG,
+    }
+    written, rows = b"", []
+    for number, (name, picture) in enumerate(pictures.items()):
+        url = f"http://a.example/{name}"
+        response = record("response", url, b"HTTP/1.1 200 OK\r\n\r\nx")
+        rows.append(
+            index_row("http://a.example/style.css", warc_file="a-00000.warc.gz",
+                      warc_offset=len(written), warc_length=len(response))
+        )  # fmt: skip
+        written += response
+        screenshot = record(
+            "resource", f"urn:screenshot:{'http://b.example/' if name == 'elsewhere' else url}", picture
+        )
+        written += record("resource", f"urn:text:{url}", f"Title of <{name}>\n\nwords".encode())
+        written += screenshot[:40] if name == "torn" else screenshot
+        rows.append(
+            index_row(url, page=url, resource_type="document", status=200, fetched_at=number,
+                      record_id=f"<urn:uuid:{number:036x}>", warc_file="a-00000.warc.gz",
+                      warc_offset=len(written), warc_length=len(response),
+                      meta_json='{"page_fault": "restless"}')
+        )  # fmt: skip
+        written += response
+    rows.append(
+        index_row("http://a.example/up", page="http://a.example/up", resource_type="document",
+                  record_id=f"<urn:uuid:{9:036x}>", error="x: y", warc_file="../a-00000.warc.gz",
+                  warc_offset=100)
+    )  # fmt: skip
+    (tmp_path / "a-00000.warc.gz.open").write_bytes(written)
+    (tmp_path / "captures-00000.open").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    crawl = WatchedCrawl(tmp_path, write=lambda *_: None)
+    pages = {page["url"].rpartition("/")[2]: page for page in crawl.now()["pages"]}
+    assert [name for name in pages if pages[name]["key"]] == ["good"]
+    assert crawl.picture(pages["good"]["key"]) == JPEG
+    assert crawl.picture("../a-00000.warc.gz") is None
+    assert pages["good"]["title"] == "Title of <good>"
+    assert pages["good"]["fault"] == "restless"
+    assert pages["up"]["title"] == ""
+    assert pages["up"]["said"] == "x"
+
+
+@pytest.mark.slow
+def test_pages_of_a_crawl_in_a_browser_are_shown_with_their_pictures(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(site) as server:
+        command = [sys.executable, "-m", "amicrawl", "crawl", f"{server.url}/p0", "-o", str(out)]
+        settings = ["AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8", "AMICRAWL_BROWSER_SANDBOX=0"]
+        flags = [word for setting in settings for word in ("-s", setting)]
+        subprocess.run([*command, "--browser", "--max-pages", "3", *flags], check=False, timeout=120)
+    with watching(out) as url, chromium() as browser, open_page(browser, width=390) as page:
+        visit(page, url)
+        shown = page.locator(".shown li", has_text="/p0")
+        expect(shown.locator(".title")).to_have_text("0")
+        shown.locator("img").scroll_into_view_if_needed()
+        page.wait_for_function("document.querySelector('.shown li:last-child img').naturalWidth > 300")
+        assert violations(page) == []
+        assert sideways(page) <= 0
+        address = url.rstrip("/") + str(shown.locator("img").get_attribute("src"))
+        with urllib.request.urlopen(address, timeout=30) as response:
+            assert response.headers["content-type"] == "image/jpeg"
+            assert response.headers["x-content-type-options"] == "nosniff"
+            assert "sandbox" in response.headers["content-security-policy"]
+        assert requested(address, headers={"Host": "rebound.example"}) == 421
+        assert requested(url + "pictures/..%2fcrawl.json") == 404
 
 
 @pytest.mark.parametrize(

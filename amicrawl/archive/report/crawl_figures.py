@@ -53,6 +53,13 @@ _COLUMNS = (
     *("url", "host", "status", "fetched_at", "content_type", "body_length", "unchanged", "error"),
     *("truncated", "original_url", "duration_ms"),
 )
+_TAIL = (
+    *("url", "status", "fetched_at", "error", "page", "resource_type", "meta_json"),
+    *("warc_file", "warc_offset", "warc_length", "record_id"),
+)
+"""What is shown of the rows that came last."""
+_SEARCHED = 5000
+"""Rows of the end of a table among which pages are looked for."""
 _ROWS = 65_536
 _BLOCK = 4 << 20
 _MOST_PARTS = 256
@@ -180,6 +187,8 @@ class LiveFigures:
 
     LATEST = 60
     """Rows that are kept as they are."""
+    PAGES = 24
+    """The same of pages that a browser has shown."""
 
     def __init__(self, directory: Path) -> None:
         """*directory* is the output directory of a crawl, which may still be empty."""
@@ -189,6 +198,10 @@ class LiveFigures:
         self.figures = CrawlFigures()
         self.latest: deque[dict[str, Any]] = deque(maxlen=self.LATEST)
         """The rows that came last, the newest at the end."""
+        self.pages: deque[dict[str, Any]] = deque(maxlen=self.PAGES)
+        """The pages in a browser that came last; `begins` is where the record before ends, or None."""
+        self._ends: dict[str, int] = {}
+        """By WARC file, where the last record ends that a row names."""
 
     def update(self) -> CrawlFigures:
         """Return the figures as they are now. Raises as `figures_of` does; an index may be missing."""
@@ -197,10 +210,13 @@ class LiveFigures:
         seen = (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else ()
         if seen != self._table or any(not path.exists() for path in self._read_up_to):
             self._table, self.figures, self._read_up_to = seen, CrawlFigures(), {}
+            self._ends.clear()
             if found is not None:
                 with opened_index(table) as index:
                     for batch in index.batches((*_COLUMNS, "digest"), rows=_ROWS):
                         _add(self.figures, _without_nulls(batch))
+                    for batch in index.batches(_TAIL, rows=_ROWS, groups=[*range(index.groups)][-1:]):
+                        self._keep(_without_nulls(batch))
         parts = self._directory.glob("processes/[0-9]*")
         for directory in (self._directory, *sorted(parts)[:_MOST_PARTS]):
             for journal in journals(directory):
@@ -220,7 +236,22 @@ class LiveFigures:
                 rows = [row for line in block[:end].splitlines() if (row := row_in(line)) is not None]
                 if rows:
                     self.latest.extend(rows)
+                    self._keep_pages(rows)
                     _add(self.figures, _batch_of(rows, (*_COLUMNS, "digest")))
+
+    def _keep(self, batch: pa.RecordBatch) -> None:
+        """Keep the last rows of *batch*, of a table, and the pages among some more of them."""
+        rows = batch.slice(max(0, batch.num_rows - _SEARCHED)).to_pylist()
+        self.latest.extend(rows[-self.LATEST :])
+        self._keep_pages(rows)
+
+    def _keep_pages(self, rows: list[dict[str, Any]]) -> None:
+        for row in rows:
+            name = row["warc_file"]
+            if row["resource_type"] == "document" and row["page"] == row["url"]:
+                self.pages.append({**row, "begins": self._ends.get(name)})
+            if name:
+                self._ends[name] = row["warc_offset"] + row["warc_length"]
 
 
 def _batches(directory: Path, notes: list[str]) -> Iterator[pa.RecordBatch]:

@@ -30,6 +30,7 @@ from amicrawl.errors import AmicrawlError, DamagedFileError
 from amicrawl.fleet.dashboard.app import AccessGuard
 from amicrawl.fleet.dashboard.pages import StaticAssets, static_directory
 from amicrawl.fleet.dashboard.problems import Problem
+from amicrawl.fleet.dashboard.shown_pages import ShownPages
 from amicrawl.fleet.dashboard.users import Role
 from amicrawl.fleet.dashboard.visitors import Visitor, Visitors
 from amicrawl.fleet.dashboard.wording import FILTERS, fraction, plain, text_of, whole
@@ -63,6 +64,7 @@ class WatchedCrawl:
         self.directory = directory
         self._write = write
         self._live = LiveFigures(directory)
+        self._pages = ShownPages(directory)
         self._lock = threading.Lock()
         self._shown: dict[str, Any] = {}
         self._shown_at = float("-inf")
@@ -74,6 +76,11 @@ class WatchedCrawl:
                 self._shown = self._read()
                 self._shown_at = time.monotonic()
             return self._shown
+
+    def picture(self, key: str) -> bytes | None:
+        """Return the screenshot of the page with *key*, among those that are shown; None without one."""
+        with self._lock:
+            return self._pages.picture(key)
 
     def change(self, verb: str, value: str) -> None:
         """Do *verb* by the control files: pause, resume, stop, delay, per_host, concurrency, ignore.
@@ -124,6 +131,7 @@ class WatchedCrawl:
             "rates": _rates(figures.history.moments[-2:]) if is_held else (None, None),
             "elapsed": _elapsed(figures.history.runs, is_held=is_held),
             "latest": [_line(row) for row in reversed(self._live.latest)],
+            "pages": self._pages.of(self._live.pages),
             "sections": crawl_sections(figures),
         }
 
@@ -244,6 +252,10 @@ def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
         visitors.require(request, Role.view)
         return rendered("_watched.html", **crawl.now())
 
+    def picture(request: Request) -> Response:
+        visitors.require(request, Role.view)
+        return _picture(crawl.picture(request.path_params["key"]))
+
     async def change(request: Request) -> Response:
         form = await request.form(max_files=0, max_fields=10)
         said = {name: value for name, value in form.items() if isinstance(value, str)}
@@ -256,21 +268,34 @@ def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
         answer: Response = await serving(lambda _: do())(request)
         return answer
 
-    async def refused(_request: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        return Problem(error.status_code, "There is nothing here.").response()
-
-    def styles(_request: Request) -> Response:
-        return Response(chart_styles(), media_type="text/css")
-
     app = Starlette(
         routes=[
             Route("/", serving(page)),
             Route("/live", serving(live)),
             Route("/control", change, methods=["POST"]),
-            Route("/charts.css", serving(styles)),
+            Route("/pictures/{key}", serving(picture)),
+            Route("/charts.css", serving(_styles)),
             Mount("/static", StaticAssets(directory=static_directory())),
         ],
-        exception_handlers={HTTPException: refused},
+        exception_handlers={HTTPException: _refused},
     )
     return AccessGuard(app, hosts=hosts, is_healthy=lambda: True)
+
+
+def _picture(found: bytes | None) -> Response:
+    if found is None:
+        raise Problem(404, "There is no picture of that page among the latest.")
+    headers = {
+        "content-security-policy": "default-src 'none'; sandbox",
+        "cache-control": "private, max-age=3600, immutable",
+    }
+    return Response(found, media_type="image/jpeg", headers=headers)
+
+
+async def _refused(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    return Problem(error.status_code, "There is nothing here.").response()
+
+
+def _styles(_request: Request) -> Response:
+    return Response(chart_styles(), media_type="text/css")

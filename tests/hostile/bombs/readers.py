@@ -51,6 +51,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("cli/explain.py", "crawl/policy.py", "crawl/robots_file.py"),
         *("record/crawl_json.py", "record/history.py", "record/uploaded.py"),
         *("record/journal.py", "record/repair.py", "jsontext.py", "fleet/dashboard/watching.py"),
+        "fleet/dashboard/shown_pages.py",
     ),
     "bucket": ("fleet/spark/bucket_objects.py", "fleet/jobs/checkpoint.py"),
     "Redis": (
