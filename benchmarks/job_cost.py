@@ -1,0 +1,104 @@
+"""What Redis costs a job: processor time of redis-server for each page that a job fetches.
+
+    python -m benchmarks.job_cost [--pages 20000] [--hosts 200] [--delay 0]
+
+A job with a list of start pages is run by one pipeline on a redis-server of its own; the time that the
+server took is divided by the pages, and by the seconds that the crawl took. With a delay (milliseconds
+between two requests to a host) the rate is that of polite crawls.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+from benchmarks.crawlers import ROOT
+from benchmarks.report import machine
+from benchmarks.rounds import Server
+
+_PORT = 6399
+
+
+def _cpu(process: psutil.Process) -> float:
+    used = process.cpu_times()
+    return float(used.user + used.system)
+
+
+def measure(pages: int, hosts: int, delay: int) -> dict[str, object]:
+    """Return what the job and its Redis took."""
+    with tempfile.TemporaryDirectory(prefix="amicrawl-job-cost-") as place, Server(hosts) as server:
+        urls = Path(place) / "urls.txt"
+        server.write_urls(urls, pages, kinds=("page",))
+        redis = subprocess.Popen(
+            ["redis-server", "--port", str(_PORT), "--save", "", "--dir", place],
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            return _job(Path(place), urls, redis.pid, pages, delay)
+        finally:
+            redis.terminate()
+            redis.wait()
+
+
+def _job(place: Path, urls: Path, redis_pid: int, pages: int, delay: int) -> dict[str, object]:
+    environment = {**os.environ, "REDIS_URL": f"redis://127.0.0.1:{_PORT}/0"}
+    program = [sys.executable, "-m", "amicrawl"]
+    redis = psutil.Process(redis_pid)
+    time.sleep(1)
+    submit = ["job", "submit", "http://list.example/", "--list", str(urls), "--shallow"]
+    submit += ["--delay", str(delay), "--concurrency", "99"]
+    subprocess.run([*program, *submit], env=environment, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    settings = (
+        "AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8",
+        "AMICRAWL_ROBOTS=ignore",
+        "AMICRAWL_ADDRESS_DELAY=0",
+    )
+    line = [*program, "pipeline", "--slots", "1", "--data", str(place / "data")]
+    began, before = time.perf_counter(), _cpu(redis)
+    pipeline = subprocess.Popen(
+        [*line, *(word for setting in settings for word in ("-s", setting))],
+        env=environment, cwd=ROOT, stderr=(place / "log").open("wb"),
+    )  # fmt: skip
+    try:
+        while not (found := [*(place / "data").glob("*.json")]):
+            if pipeline.poll() is not None:
+                sys.exit(
+                    f"The pipeline ended with {pipeline.returncode}:\n{(place / 'log').read_text()}"
+                )
+            time.sleep(0.2)
+        seconds, cpu = time.perf_counter() - began, _cpu(redis) - before
+    finally:
+        pipeline.terminate()
+        pipeline.wait()
+    ended = json.loads(found[0].read_text())
+    return {
+        "machine": machine(),
+        "pages": pages,
+        "delay_ms": delay,
+        "job": {name: ended.get(name) for name in ("r2xx", "items_queued", "exit_code", "completed")},
+        "seconds": round(seconds, 1),
+        "redis_us_a_page": round(cpu / pages * 1e6, 2),
+        "redis_percent_of_a_core": round(100 * cpu / seconds, 2),
+    }
+
+
+def main() -> None:
+    """Print the figures as JSON."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.job_cost")
+    parser.add_argument("--pages", type=int, default=20_000)
+    parser.add_argument("--hosts", type=int, default=200)
+    parser.add_argument("--delay", type=int, default=0)
+    asked = parser.parse_args()
+    print(json.dumps(measure(asked.pages, asked.hosts, asked.delay), indent=1))
+
+
+if __name__ == "__main__":
+    main()
