@@ -124,7 +124,7 @@ def main() -> int:
     if options.shuffled:
         random.Random(1).shuffle(urls)
     shutil.rmtree(OUT, ignore_errors=True)
-    OUT.mkdir(parents=True)
+    OUT.mkdir(parents=True, exist_ok=True)
     (OUT / "urls.txt").write_text("\n".join(urls))
     command = [str(Path(sys.executable).with_name("amicrawl")), "crawl", str(OUT / "urls.txt")]
     command += ["-o", str(OUT / "out"), "--delay", "0", "-s", "AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8"]
