@@ -123,7 +123,7 @@ crash-test: environment-dev ## Kill a crawl at random moments, fail each call to
 .PHONY: browser-campaign
 browser-campaign: environment-dev ## Kill crawls in a browser, and open pages that want to hold one up [ROUNDS=30]
 	AMICRAWL_BROWSER_LONG=1 AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),30) $(BIN)/python -m pytest --timeout 0 \
-		tests/browser tests/crash/test_kill_browser.py
+		tests/browser tests/crash/test_kill_browser.py tests/replay/test_scripted_sites.py
 
 .PHONY: operators-day
 operators-day: environment-dev ## Run two pipelines through outages and kills, with leases as shipped: four minutes

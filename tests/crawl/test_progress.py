@@ -48,6 +48,7 @@ class Screen:
                 "frontier": SimpleNamespace(next_moment=lambda now: now + 60, in_flight=0),
                 "has_frontier": True,
                 "following": None,
+                "unkept": None,
                 **run,
             }
         )

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import struct
 import zlib
 
-SITES = {
+_ALL = {
     "/routes/": "Route settled",
     "/hash/": "Chapter three",
     "/endless/": "Entry 59",
@@ -26,7 +27,11 @@ SITES = {
     "/modules/": "Island 1 awake",
     "/stream/": "Rows: 200",
 }
-"""By path, a text that is there once its scripts have run."""
+_SHORT = ("/routes/", "/endless/", "/lazy/", "/worker/", "/search/")
+SITES = {
+    path: text for path, text in _ALL.items() if path in _SHORT or "AMICRAWL_BROWSER_LONG" in os.environ
+}
+"""By path, a text that is there once its scripts have run; all with `make browser-campaign`."""
 
 _SHELL = """<!doctype html><meta charset=utf-8><title>{title}</title>
 <body style='font: 16px monospace'>{body}"""
