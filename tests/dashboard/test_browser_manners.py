@@ -54,6 +54,9 @@ def test_scripts_word_figures_as_the_templates_do(browser: Browser, address: str
     values = [
         0,
         0.04,
+        0.25,
+        2.5,
+        576_000,
         9.96,
         99.94,
         99.95,
@@ -117,6 +120,29 @@ def test_pages_are_read_without_scripts(browser: Browser, store: JobStore, addre
         page.wait_for_url(re.compile(f"/jobs/{job.ident}"))
         expect(page.locator("#log li")).to_have_count(5)
         expect(page.locator("#job-verbs button, [data-verb]:visible")).to_have_count(0)
+
+
+def test_the_figures_of_the_chart_are_a_table_too_with_and_without_scripts(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    job = running_job(store)
+    points = [
+        {"ts": 1e9 + 60 * n, "downloaded": 1000 * n, "bytes": 9000 * n, "errors": n} for n in range(200)
+    ]
+    job.facts(history=points)
+    shown = []
+    for scripts in (False, True):
+        with open_page(browser, scripts=scripts) as page:
+            page.goto(f"{address}/jobs/{job.ident}")
+            page.locator(".chart-table summary").click()
+            if scripts:
+                page.locator("#chart svg").wait_for()
+            shown.append(
+                [" ".join(row.split()) for row in page.locator("#history-rows tr").all_inner_texts()]
+            )
+    assert shown[0] == shown[1]
+    assert len(shown[0]) == 50
+    assert shown[0][1].startswith("2001-09-09 01:50:40 4,000 ")
 
 
 def test_the_scheme_follows_the_system_until_it_is_chosen(

@@ -15,8 +15,12 @@ import urllib.request
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from dashboard.browsing import chromium, expect, open_page, sideways, violations, visit
+from dashboard_asking import IDENT, OTHER, Asking, run_job
+from dashboard_serving import serve_in_thread
 from loopback import RawServer
 
 from amicrawl.archive.report import LiveFigures, figures_of
@@ -29,6 +33,8 @@ from amicrawl.record import CAPTURES
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+    from redis_server import RedisServer
 
 PAGES = 2000
 
@@ -190,7 +196,7 @@ def test_what_came_since_is_added_and_a_half_written_row_comes_later(tmp_path: P
     assert live.update().rows == 3, "nothing is counted twice"
     journal.write_bytes(b"\n".join(lines) + b"\n")
     assert live.update().rows == 5
-    assert [each["url"][-1] for each in live.latest] == list("01234")
+    assert [each["url"][-1] for each in live.latest.rows] == list("01234")
     assert live.figures.hosts["a.example"].rows == 5
 
 
@@ -231,6 +237,40 @@ def record(kind: str, uri: str, block: bytes) -> bytes:
         + block
         + b"\r\n\r\n"
     )
+
+
+def test_the_page_of_a_job_shows_its_pages_where_its_directory_is_here(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
+    url = "http://a.example/"
+    directory = tmp_path / f"a.example-inf-20261121-120000-{IDENT[:5]}"
+    directory.mkdir()
+    before, picture = record("warcinfo", "x", b""), record("resource", f"urn:screenshot:{url}", JPEG)
+    text = record("resource", f"urn:text:{url}", b"<b>Title\n\nwords")
+    (directory / "a-00000.warc.gz").write_bytes(before + text + picture)
+    key = "0" * 36
+    ends = len(before + text + picture)
+    rows = [
+        index_row(f"{url}x", warc_file="a-00000.warc.gz", warc_length=len(before)),
+        index_row(url, page=url, resource_type="document", status=200, record_id=f"<urn:uuid:{key}>",
+                  warc_file="a-00000.warc.gz", warc_offset=ends, warc_length=9),
+    ]  # fmt: skip
+    pq.write_table(pa.Table.from_pylist(rows, schema=CAPTURES), directory / "captures.parquet")
+    with redis_server.client() as client:
+        run_job(client, IDENT, slug="a.example-inf")
+        run_job(client, OTHER)
+    with serve_in_thread(redis_server.url, archives=tmp_path) as running:
+        asking = Asking(running.url)
+        page = asking.page(f"/jobs/{IDENT}").text
+        assert "&lt;b&gt;Title" in page
+        assert f'src="/jobs/{IDENT}/pictures/{key}"' in page
+        answer = asking.page(f"/jobs/{IDENT}/pictures/{key}")
+        assert (answer.content, answer.headers["content-type"]) == (JPEG, "image/jpeg")
+        assert "sandbox" in answer.headers["content-security-policy"]
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert asking.page(f"/jobs/{OTHER}/pictures/{key}").status_code == 404
+        assert asking.page(f"/jobs/{IDENT}/pictures/{'1' * 36}").status_code == 404
+        assert "Latest pages" not in asking.page(f"/jobs/{OTHER}").text
 
 
 def test_a_page_has_its_own_picture_and_title_and_nothing_else_of_the_file(tmp_path: Path) -> None:

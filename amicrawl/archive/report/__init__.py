@@ -17,7 +17,12 @@ if TYPE_CHECKING:
         report_to_json,
         summary_to_json,
     )
-    from amicrawl.archive.report.crawl_figures import CrawlFigures, LiveFigures, figures_of
+    from amicrawl.archive.report.crawl_figures import (
+        CrawlFigures,
+        LiveFigures,
+        figures_of,
+        latest_pages,
+    )
     from amicrawl.archive.report.crawl_page import crawl_sections, page_of_crawl
     from amicrawl.archive.report.document import chart_styles
     from amicrawl.archive.report.figures import Overlap, overlap_of, overlap_to_json
@@ -32,6 +37,7 @@ else:
         __name__,
         CrawlFigures="crawl_figures",
         LiveFigures="crawl_figures",
+        latest_pages="crawl_figures",
         chart_styles="document",
         crawl_sections="crawl_page",
         figures_of="crawl_figures",
@@ -85,6 +91,7 @@ __all__ = [
     "figures_of",
     "files_of",
     "folded",
+    "latest_pages",
     "narrow_lines",
     "narrow_to_json",
     "overlap_lines",

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from amicrawl.parquet import ParquetTable
+
 CLASSES = ("2XX", "3XX", "4XX", "5XX", "no response", "not requested")
 """What each row of the index is one of."""
 EXAMPLES = 3
@@ -178,6 +180,36 @@ def figures_of(directory: Path, *, older: Path | None = None) -> CrawlFigures:
     return figures
 
 
+class LatestRows:
+    """The rows of an index that came last, and the pages in a browser among them."""
+
+    ROWS = 60
+    PAGES = 24
+
+    def __init__(self) -> None:
+        self.rows: deque[dict[str, Any]] = deque(maxlen=self.ROWS)
+        """The rows that came last, the newest at the end."""
+        self.pages: deque[dict[str, Any]] = deque(maxlen=self.PAGES)
+        """The pages in a browser that came last; `begins` is where the record before ends, or None."""
+        self._ends: dict[str, int] = {}
+        """By WARC file, where the last record ends that a row names."""
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        """Add *rows*, which came after those before."""
+        self.rows.extend(rows)
+        for row in rows:
+            name = row["warc_file"]
+            if row["resource_type"] == "document" and row["page"] == row["url"]:
+                self.pages.append({**row, "begins": self._ends.get(name)})
+            if name:
+                self._ends[name] = row["warc_offset"] + row["warc_length"]
+
+    def add_end_of(self, index: ParquetTable) -> None:
+        """Add some thousand rows at the end of *index*."""
+        for batch in index.batches(_TAIL, rows=_ROWS, groups=[*range(index.groups)][-1:]):
+            self.add(_without_nulls(batch).slice(max(0, batch.num_rows - _SEARCHED)).to_pylist())
+
+
 class LiveFigures:
     """The figures of a crawl that runs: each `update` reads what is new in its index, and no more.
 
@@ -185,23 +217,13 @@ class LiveFigures:
     `captures.parquet`, counting begins anew.
     """
 
-    LATEST = 60
-    """Rows that are kept as they are."""
-    PAGES = 24
-    """The same of pages that a browser has shown."""
-
     def __init__(self, directory: Path) -> None:
         """*directory* is the output directory of a crawl, which may still be empty."""
         self._directory = directory
         self._table: tuple[int, ...] = ()
         self._read_up_to: dict[Path, int] = {}
         self.figures = CrawlFigures()
-        self.latest: deque[dict[str, Any]] = deque(maxlen=self.LATEST)
-        """The rows that came last, the newest at the end."""
-        self.pages: deque[dict[str, Any]] = deque(maxlen=self.PAGES)
-        """The pages in a browser that came last; `begins` is where the record before ends, or None."""
-        self._ends: dict[str, int] = {}
-        """By WARC file, where the last record ends that a row names."""
+        self.latest = LatestRows()
 
     def update(self) -> CrawlFigures:
         """Return the figures as they are now. Raises as `figures_of` does; an index may be missing."""
@@ -210,13 +232,12 @@ class LiveFigures:
         seen = (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else ()
         if seen != self._table or any(not path.exists() for path in self._read_up_to):
             self._table, self.figures, self._read_up_to = seen, CrawlFigures(), {}
-            self._ends.clear()
+            self.latest = LatestRows()
             if found is not None:
                 with opened_index(table) as index:
                     for batch in index.batches((*_COLUMNS, "digest"), rows=_ROWS):
                         _add(self.figures, _without_nulls(batch))
-                    for batch in index.batches(_TAIL, rows=_ROWS, groups=[*range(index.groups)][-1:]):
-                        self._keep(_without_nulls(batch))
+                    self.latest.add_end_of(index)
         parts = self._directory.glob("processes/[0-9]*")
         for directory in (self._directory, *sorted(parts)[:_MOST_PARTS]):
             for journal in journals(directory):
@@ -235,23 +256,29 @@ class LiveFigures:
                 self._read_up_to[journal] = self._read_up_to.get(journal, 0) + end
                 rows = [row for line in block[:end].splitlines() if (row := row_in(line)) is not None]
                 if rows:
-                    self.latest.extend(rows)
-                    self._keep_pages(rows)
+                    self.latest.add(rows)
                     _add(self.figures, _batch_of(rows, (*_COLUMNS, "digest")))
 
-    def _keep(self, batch: pa.RecordBatch) -> None:
-        """Keep the last rows of *batch*, of a table, and the pages among some more of them."""
-        rows = batch.slice(max(0, batch.num_rows - _SEARCHED)).to_pylist()
-        self.latest.extend(rows[-self.LATEST :])
-        self._keep_pages(rows)
 
-    def _keep_pages(self, rows: list[dict[str, Any]]) -> None:
-        for row in rows:
-            name = row["warc_file"]
-            if row["resource_type"] == "document" and row["page"] == row["url"]:
-                self.pages.append({**row, "begins": self._ends.get(name)})
-            if name:
-                self._ends[name] = row["warc_offset"] + row["warc_length"]
+def latest_pages(directory: Path) -> list[dict[str, Any]]:
+    """Return the pages in a browser that came last in the crawl in *directory*, as `LatestRows.pages`.
+
+    The end of the index and of each journal is read, and no more. Raises DamagedFileError where the
+    index cannot be read.
+    """
+    rows = LatestRows()
+    table = directory / TABLE_NAME
+    if table.exists():
+        with opened_index(table) as index:
+            rows.add_end_of(index)
+    parts = directory.glob("processes/[0-9]*")
+    for where in (directory, *sorted(parts)[:_MOST_PARTS]):
+        for journal in journals(where):
+            with journal.open("rb") as stream:
+                stream.seek(max(0, journal.stat().st_size - _BLOCK))
+                lines = stream.read(_BLOCK).splitlines()
+            rows.add([row for line in lines if (row := row_in(line)) is not None])
+    return list(rows.pages)
 
 
 def _batches(directory: Path, notes: list[str]) -> Iterator[pa.RecordBatch]:

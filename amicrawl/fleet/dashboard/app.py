@@ -29,6 +29,7 @@ from amicrawl.fleet.dashboard.hub import Hub
 from amicrawl.fleet.dashboard.operations import PREFIX, routes
 from amicrawl.fleet.dashboard.pages import Pages
 from amicrawl.fleet.dashboard.problems import Problem
+from amicrawl.fleet.dashboard.shown_pages import JobPages
 from amicrawl.fleet.dashboard.summaries import Summaries
 from amicrawl.fleet.dashboard.visitors import Visitors
 
@@ -249,6 +250,8 @@ class Site:
     hub: Hub
     visitors: Visitors
     summaries: Summaries
+    pages: JobPages
+    """What browsers have shown in jobs."""
     jobs_per_user: int = 0
     """Jobs of one user that may be queued or run at once, unless an admin's; 0 for any number."""
 
@@ -264,5 +267,6 @@ def site_of(
         hub=Hub(store, has_summary=summaries.has),
         visitors=Visitors(users),
         summaries=summaries,
+        pages=JobPages(),
         jobs_per_user=jobs_per_user,
     )

@@ -71,6 +71,7 @@ class Pages:
         return [
             Route("/", self._page("jobs", _jobs)),
             Route("/jobs/{ident}", self._page("job", _job)),
+            Route("/jobs/{ident}/pictures/{key}", self._page("picture", _picture)),
             Route("/pipelines", self._page("pipelines", _pipelines, tools=archivebot.pipelines)),
             Route("/pending", self._page("pending", _pending, tools=archivebot.pending)),
             Route("/submit", self._page("submit", _submit, role=Role.operate)),
@@ -246,7 +247,13 @@ def _job(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
     ident = request.path_params["ident"]
     job = site.board.detail(ident)
     log = site.board.log(ident, after=None, before=None, most=LOG_LINES)
-    return {"job": job, "entries": log["entries"], "ignore_sets": set_names()}
+    pages = site.pages.of(site.summaries.directory(ident, site.board.seen(ident)))
+    return {"job": job, "entries": log["entries"], "ignore_sets": set_names(), "pages": pages}
+
+
+def _picture(site: Site, request: Request, _visitor: Visitor) -> Response:
+    ident, key = request.path_params["ident"], request.path_params["key"]
+    return site.pages.picture(site.summaries.directory(ident, site.board.seen(ident)), key)
 
 
 def _pipelines(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import io
 import re
+import threading
 from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
+from starlette.responses import Response
 
+from amicrawl.archive.report import latest_pages
 from amicrawl.disk import OPEN_SUFFIX
-from amicrawl.errors import InputError
+from amicrawl.errors import AmicrawlError, InputError
+from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.wording import plain
 from amicrawl.reading import records_of
 
@@ -32,6 +36,7 @@ _FILE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,200}")
 _KEY = re.compile(r"[0-9a-f-]{36}")
 """What is unique to a page, so that a browser may keep its picture."""
 _KEPT = 64
+_MOST_JOBS = 8
 
 
 class _PageRecords(NamedTuple):
@@ -113,6 +118,46 @@ class ShownPages:
                 if path.is_file() and not path.is_symlink():
                     return path
         return None
+
+
+class JobPages:
+    """The latest pages of jobs whose directories are here. For several threads."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._jobs: OrderedDict[Path, ShownPages] = OrderedDict()
+
+    def of(self, directory: Path | None) -> list[dict[str, Any]]:
+        """Return the latest pages of the crawl in *directory*; none where its index cannot be read."""
+        if directory is None:
+            return []
+        try:
+            rows = latest_pages(directory)
+        except (OSError, AmicrawlError):
+            return []
+        with self._lock:
+            shown = self._jobs.setdefault(directory, ShownPages(directory))
+            self._jobs.move_to_end(directory)
+            while len(self._jobs) > _MOST_JOBS:
+                self._jobs.popitem(last=False)
+            return shown.of(rows)
+
+    def picture(self, directory: Path | None, key: str) -> Response:
+        """Return the screenshot of one of those pages; raises Problem without one."""
+        with self._lock:
+            shown = None if directory is None else self._jobs.get(directory)
+            return picture_of(shown.picture(key) if shown is not None else None)
+
+
+def picture_of(found: bytes | None) -> Response:
+    """Return the response with the picture *found*; raises Problem without one."""
+    if found is None:
+        raise Problem(404, "There is no picture of that page among the latest.")
+    headers = {
+        "content-security-policy": "default-src 'none'; sandbox",
+        "cache-control": "private, max-age=3600, immutable",
+    }
+    return Response(found, media_type="image/jpeg", headers=headers)
 
 
 def _fault(meta: str) -> str:

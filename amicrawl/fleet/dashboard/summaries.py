@@ -88,6 +88,12 @@ class Summaries:
             return self._pages.get(version)
 
     def _index(self, ident: str, seen: SeenJob) -> Path | None:
+        directory = self.directory(ident, seen)
+        index = None if directory is None else directory / INDEX
+        return index if index is not None and index.is_file() and not index.is_symlink() else None
+
+    def directory(self, ident: str, seen: SeenJob) -> Path | None:
+        """Return the output directory of a job, where it is here."""
         if self._archives is None:
             return None
         said = text_of(reported(seen.facts.get("now")), "directory").rpartition("/")[2]
@@ -97,9 +103,9 @@ class Summaries:
         guessed = [listed.get(end, "") for end in (ident, ident[:5])]
         for name in (said, *(name for name in guessed if slug and name.startswith(f"{slug}-"))):
             if name and is_base(name) and name.rpartition("-")[2] in {ident, ident[:5]}:
-                index = self._archives / name / INDEX
-                if index.is_file() and not index.is_symlink():
-                    return index
+                directory = self._archives / name
+                if directory.is_dir() and not directory.is_symlink():
+                    return directory
         return None
 
     def _names(self) -> dict[str, str]:

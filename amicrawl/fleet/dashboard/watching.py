@@ -30,7 +30,7 @@ from amicrawl.errors import AmicrawlError, DamagedFileError
 from amicrawl.fleet.dashboard.app import AccessGuard
 from amicrawl.fleet.dashboard.pages import StaticAssets, static_directory
 from amicrawl.fleet.dashboard.problems import Problem
-from amicrawl.fleet.dashboard.shown_pages import ShownPages
+from amicrawl.fleet.dashboard.shown_pages import ShownPages, picture_of
 from amicrawl.fleet.dashboard.users import Role
 from amicrawl.fleet.dashboard.visitors import Visitor, Visitors
 from amicrawl.fleet.dashboard.wording import FILTERS, fraction, plain, text_of, whole
@@ -130,8 +130,8 @@ class WatchedCrawl:
             "status": status,
             "rates": _rates(figures.history.moments[-2:]) if is_held else (None, None),
             "elapsed": _elapsed(figures.history.runs, is_held=is_held),
-            "latest": [_line(row) for row in reversed(self._live.latest)],
-            "pages": self._pages.of(self._live.pages),
+            "latest": [_line(row) for row in reversed(self._live.latest.rows)],
+            "pages": self._pages.of(self._live.latest.pages),
             "sections": crawl_sections(figures),
         }
 
@@ -254,7 +254,7 @@ def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
 
     def picture(request: Request) -> Response:
         visitors.require(request, Role.view)
-        return _picture(crawl.picture(request.path_params["key"]))
+        return picture_of(crawl.picture(request.path_params["key"]))
 
     async def change(request: Request) -> Response:
         form = await request.form(max_files=0, max_fields=10)
@@ -280,16 +280,6 @@ def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
         exception_handlers={HTTPException: _refused},
     )
     return AccessGuard(app, hosts=hosts, is_healthy=lambda: True)
-
-
-def _picture(found: bytes | None) -> Response:
-    if found is None:
-        raise Problem(404, "There is no picture of that page among the latest.")
-    headers = {
-        "content-security-policy": "default-src 'none'; sandbox",
-        "cache-control": "private, max-age=3600, immutable",
-    }
-    return Response(found, media_type="image/jpeg", headers=headers)
 
 
 async def _refused(_request: Request, error: Exception) -> Response:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -22,6 +23,7 @@ LONGEST = 8192
 UNKNOWN = "–"
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CLASSES = {"r1xx": "1", "r2xx": "2", "r3xx": "3", "r4xx": "4", "r5xx": "5", "runk": "k"}
+_DECIMAL = Context(prec=400, rounding=ROUND_HALF_UP)  # a float has at most 309 digits before the point
 _LAST_MOMENT = 253_402_300_799  # the end of the year 9999, where datetime ends
 _ODD = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
@@ -85,9 +87,14 @@ def _shown(found: re.Match[str]) -> str:
     return found[0].encode("unicode_escape", "surrogatepass").decode("ascii")
 
 
+def _rounded(value: float, digits: int = 0) -> Decimal:
+    """Round half up, as `toFixed` in the scripts; Python's own formatting rounds half to even."""
+    return Decimal(value).quantize(Decimal(1).scaleb(-digits), context=_DECIMAL)
+
+
 def number(value: float | None) -> str:
     """Return *value* with its thousands apart."""
-    return UNKNOWN if value is None else f"{value:,.0f}"
+    return UNKNOWN if value is None else f"{_rounded(value):,f}"
 
 
 def short(value: int) -> str:
@@ -95,7 +102,7 @@ def short(value: int) -> str:
     for step, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if value >= 0.9995 * step:
             scaled = value / step
-            return f"{scaled:.1f}{unit}" if scaled < 9.95 else f"{scaled:.0f}{unit}"
+            return f"{_rounded(scaled, 1 if scaled < 9.95 else 0):f}{unit}"
     return str(value)
 
 
@@ -106,21 +113,21 @@ def size(value: float | None) -> str:
     left = float(value)
     for unit in _UNITS[:-1]:
         if abs(left) < 999.5:
-            return f"{left:.0f} {unit}" if unit == "B" or left >= 99.95 else f"{left:.1f} {unit}"
+            return f"{_rounded(left, 0 if unit == 'B' or left >= 99.95 else 1):f} {unit}"
         left /= 1024
-    return f"{left:,.1f} {_UNITS[-1]}"
+    return f"{_rounded(left, 1):,f} {_UNITS[-1]}"
 
 
 def rate(value: float | None) -> str:
     """Return a number a second; one decimal below a hundred."""
     if value is None:
         return UNKNOWN
-    return f"{value:.1f}" if value < 99.95 else f"{value:,.0f}"
+    return f"{_rounded(value, 1 if value < 99.95 else 0):,f}"
 
 
 def percent(value: float | None) -> str:
     """Return *value*, which is of a hundred already."""
-    return UNKNOWN if value is None else f"{value:.0f} %"
+    return UNKNOWN if value is None else f"{_rounded(value):f} %"
 
 
 def moment(value: float | None) -> str:

@@ -1,6 +1,6 @@
 // The history of a job as an SVG area chart; pointer or arrow keys select a point.
-import { el, setText, svg } from "./dom.js";
-import { clock, number, size } from "./format.js";
+import { $, el, setText, svg } from "./dom.js";
+import { clock, moment, number, size } from "./format.js";
 
 const WIDTH = 1000;
 const HEIGHT = 190;
@@ -37,7 +37,14 @@ export class Chart {
     this.points = points.map((point, index) => ({ ...point, pace: pace(points[index - 1], point) }));
     if (this.points.length > 1) this.points[0].pace = this.points[1].pace;
     this.key = key;
-    if (!same) this.draw();
+    if (!same) { this.draw(); this.tabulate(); }
+  }
+
+  // The figures for those who do not see the chart: at most 60 points.
+  tabulate() {
+    const every = Math.floor(this.points.length / 60) + 1;
+    $("#history-rows").replaceChildren(...this.points.filter((_, index) => index % every === 0).map((point) => el("tr", null,
+      el("th", { scope: "row" }, moment(point.ts)), ...[number(point.downloaded), size(point.bytes), number(point.todo), number(point.errors)].map((text) => el("td", { class: "number" }, text)))));
   }
 
   words(value) { return this.key === "bytes" ? size(value) : number(value); }
