@@ -160,6 +160,8 @@ class Ending:
     def _finish(self, attempt: JobAttempt, judged: EndVerdict) -> None:
         ident, claim = attempt.ident, attempt.claim
         if attempt.account is not None:
+            # What was printed until now comes before what the crawl could not report at its end.
+            self._say_all(attempt)
             self._settle(attempt, attempt.account)
         if judged is EndVerdict.ABORTED:
             self._claims.mark_aborted(ident)
@@ -193,6 +195,9 @@ class Ending:
         if not attempt.has_last_words:
             attempt.has_last_words = True
             attempt.inbox.tell(words)
+        self._say_all(attempt)
+
+    def _say_all(self, attempt: JobAttempt) -> None:
         while len(attempt.inbox):
             self.say(attempt)
 
