@@ -39,6 +39,8 @@ _BEAT, _STOOD_STILL = 0.25, 1.5
 """Seconds between two looks at whether the process runs; and by which one that stood still is late."""
 _STUCK = 5.0
 """Seconds within which a page has to answer the simplest question."""
+_EVENT = 1.0
+"""Seconds for which an error is waited for to be explained by an event."""
 _MOST_LINKS = 20_000
 _MOST_DIALOGS = 20
 _MOST_WINDOWS = 100
@@ -212,7 +214,7 @@ class PageLife:
             self._end("its scripts did not pause")
         elif isinstance(error, Error):
             # The event that says what happened comes a moment after the error that it makes.
-            await asyncio.wait({over}, timeout=1)
+            await asyncio.wait({over}, timeout=_EVENT)
             if "crash" in str(error) or "closed" in str(error):
                 self.died("it crashed")
             self._end("it left its document")
@@ -232,7 +234,10 @@ class PageLife:
             await page.goto(self._url, wait_until="load", timeout=patience * 1000)
         except Error as error:
             self.rendered.note_fault(_first_line(error))
-            if "ERR_ABORTED" in str(error):
+            is_download = "Download is starting" in str(error)
+            if is_download or "ERR_ABORTED" in str(error):
+                # A process that dies aborts its navigation a moment before the event that says so.
+                await asyncio.sleep(0 if is_download else _EVENT)
                 self._end("the browser does not show it")
                 return
         await self._quiet()

@@ -1,0 +1,77 @@
+"""How the life of a page ends, where its document is never shown."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import time
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+from browser.browsing_site import answer, needs_chromium
+from loopback import RawServer
+from playwright.async_api import async_playwright
+
+from amicrawl.browser.page import PageLife
+from amicrawl.browser.proxy import Pass
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+pytestmark = needs_chromium
+
+
+class NoExchanges:
+    """The requests of a page that are not looked at."""
+
+    is_busy = False
+    asked = 0
+
+    def note_kind(self, method: str, url: str, kind: str) -> None:
+        """Pass over it."""
+
+
+def lived(respond: Callable[[bytes], bytes]) -> PageLife:
+    """Have Chromium open a page of a server that answers by *respond*."""
+
+    async def live(url: str) -> PageLife:
+        life = PageLife(url, NoExchanges(), until=time.monotonic() + 30, screenshot=False)  # type: ignore[arg-type]
+        async with async_playwright() as driver:
+            browser = await driver.chromium.launch(
+                executable_path=shutil.which("chromium"), args=["--no-sandbox"]
+            )
+            await life.live(await browser.new_context(), Pass("name", "password"))
+            await browser.close()
+        return life
+
+    with RawServer(respond) as server:
+        return asyncio.run(live(f"{server.url}/"))
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        b"HTTP/1.1 204 No Content\r\n\r\n",
+        answer(b"<p>words", "text/html", "Content-Disposition: attachment"),
+    ],
+)
+def test_a_document_that_a_browser_does_not_show_is_said_so(found: bytes) -> None:
+    life = lived(lambda _: found)
+    assert (life.rendered.ended, life.has_crashed) == ("the browser does not show it", False)
+
+
+def test_a_page_whose_process_dies_before_the_document_is_there_has_crashed() -> None:
+    """Its navigation fails first, as that of a document which is not shown."""
+
+    def respond(_: bytes) -> bytes:
+        for process in psutil.Process().children(recursive=True):
+            with contextlib.suppress(psutil.Error):
+                if "--type=renderer" in process.cmdline():
+                    process.kill()
+        time.sleep(2)
+        return answer(b"<p>words")
+
+    life = lived(respond)
+    assert (life.rendered.ended, life.has_crashed) == ("it crashed", True)
