@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from typing import TYPE_CHECKING
 
 from dashboard.browsing import expect, open_page, sideways, violations, visit
@@ -122,27 +123,36 @@ def test_pages_are_read_without_scripts(browser: Browser, store: JobStore, addre
         expect(page.locator("#job-verbs button, [data-verb]:visible")).to_have_count(0)
 
 
-def test_the_figures_of_the_chart_are_a_table_too_with_and_without_scripts(
+def test_the_history_is_drawn_by_the_server_and_again_when_there_is_more(
     browser: Browser, store: JobStore, address: str
 ) -> None:
     job = running_job(store)
     points = [
-        {"ts": 1e9 + 60 * n, "downloaded": 1000 * n, "bytes": 9000 * n, "errors": n} for n in range(200)
+        {"ts": 1e9 + 60 * n, "downloaded": 1000 * n, "bytes": 9000 * n, "errors": n} for n in range(201)
     ]
-    job.facts(history=points)
-    shown = []
-    for scripts in (False, True):
-        with open_page(browser, scripts=scripts) as page:
-            page.goto(f"{address}/jobs/{job.ident}")
-            page.locator(".chart-table summary").click()
-            if scripts:
-                page.locator("#chart svg").wait_for()
-            shown.append(
-                [" ".join(row.split()) for row in page.locator("#history-rows tr").all_inner_texts()]
-            )
-    assert shown[0] == shown[1]
-    assert len(shown[0]) == 50
-    assert shown[0][1].startswith("2001-09-09 01:50:40 4,000 ")
+    job.facts(history=points[:200])
+    where = f"{address}/jobs/{job.ident}"
+    with open_page(browser, scripts=False) as page:
+        page.goto(where)
+        expect(page.locator("#history figure:visible")).to_have_count(5)
+        page.locator(".chart-table summary").click()
+        rows = page.locator("#history tbody tr")
+        expect(rows).to_have_count(50)
+        expect(rows.nth(1)).to_have_text("2001-09-09 01:50:404,00035.2 KiB04")
+    with open_page(browser) as page:
+        visit(page, where)
+        shown = page.locator("#history figure:visible")
+        expect(shown.locator("figcaption")).to_have_text("Pages a minute")
+        expect(shown.locator("title").last).to_have_text("2001-09-09 05:05:40: 1,000")
+        page.locator('#chart-choice [data-series="errors"]').click()
+        page.locator(".chart-table summary").click()
+        page.locator("h1").click()
+        job.facts(history=points, now={"ts": time.time(), "rev": {"history": 2}})
+        job.count(items_downloaded=121)
+        expect(shown.locator("title").last).to_have_text("2001-09-09 05:06:40: 200")
+        expect(page.locator("#history tbody tr").last).to_be_visible()
+        assert sideways(page) <= 0
+        assert violations(page) == []
 
 
 def test_the_scheme_follows_the_system_until_it_is_chosen(

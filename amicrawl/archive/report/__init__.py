@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from amicrawl.archive.report.charts import Bar, element, timeline
     from amicrawl.archive.report.counts import CDX_SUMMARY, CORRECTED, Counts
     from amicrawl.archive.report.counts_json import (
         counts_to_json,
@@ -35,11 +36,13 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_exports(
         __name__,
+        Bar="charts",
         CrawlFigures="crawl_figures",
         LiveFigures="crawl_figures",
         latest_pages="crawl_figures",
         chart_styles="document",
         crawl_sections="crawl_page",
+        element="charts",
         figures_of="crawl_figures",
         page_of_crawl="crawl_page",
         CDX_SUMMARY="counts",
@@ -69,6 +72,7 @@ else:
         shared_years="years",
         summary_to_json="counts_json",
         text_lines="text",
+        timeline="charts",
     )
 
 __all__ = [
@@ -77,6 +81,7 @@ __all__ = [
     "KINDS",
     "REPLAY",
     "STDIN",
+    "Bar",
     "Counts",
     "CrawlFigures",
     "LiveFigures",
@@ -88,6 +93,7 @@ __all__ = [
     "count_on_spark",
     "counts_to_json",
     "crawl_sections",
+    "element",
     "figures_of",
     "files_of",
     "folded",
@@ -106,4 +112,5 @@ __all__ = [
     "shared_years",
     "summary_to_json",
     "text_lines",
+    "timeline",
 ]

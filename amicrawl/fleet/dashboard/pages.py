@@ -19,11 +19,13 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from amicrawl import __version__
+from amicrawl.archive.report import chart_styles
 from amicrawl.discovery import set_names
 from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.dashboard import archivebot
 from amicrawl.fleet.dashboard.api_changing import known_users
 from amicrawl.fleet.dashboard.job_choice import ROWS, JobChoice
+from amicrawl.fleet.dashboard.job_history import history_charts
 from amicrawl.fleet.dashboard.operations import problem_of
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.users import Role
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from amicrawl.fleet.dashboard.app import Site
+    from amicrawl.fleet.dashboard.shapes import HistoryPoint
 
 LOG_LINES = 200
 """Lines of the log that a job's page begins with."""
@@ -71,6 +74,7 @@ class Pages:
         return [
             Route("/", self._page("jobs", _jobs)),
             Route("/jobs/{ident}", self._page("job", _job)),
+            Route("/jobs/{ident}/history", self._page("_history", _history)),
             Route("/jobs/{ident}/pictures/{key}", self._page("picture", _picture)),
             Route("/pipelines", self._page("pipelines", _pipelines, tools=archivebot.pipelines)),
             Route("/pending", self._page("pending", _pending, tools=archivebot.pending)),
@@ -88,6 +92,7 @@ class Pages:
             Route("/login", self._login, methods=["GET"]),
             Route("/login", self._sign_in, methods=["POST"]),
             Route("/logout", self._sign_out, methods=["POST"]),
+            Route("/charts.css", chart_sheet),
             Mount("/static", StaticAssets(directory=static_directory())),
         ]
 
@@ -248,7 +253,21 @@ def _job(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
     job = site.board.detail(ident)
     log = site.board.log(ident, after=None, before=None, most=LOG_LINES)
     pages = site.pages.of(site.summaries.directory(ident, site.board.seen(ident)))
-    return {"job": job, "entries": log["entries"], "ignore_sets": set_names(), "pages": pages}
+    drawn = _drawn(job["history"])
+    return {"job": job, "entries": log["entries"], "ignore_sets": set_names(), "pages": pages, **drawn}
+
+
+def _history(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
+    return _drawn(site.board.detail(request.path_params["ident"])["history"])
+
+
+def _drawn(history: list[HistoryPoint]) -> dict[str, Any]:
+    return {"history": history, "sections": history_charts(history)}
+
+
+async def chart_sheet(_request: Request) -> Response:
+    """Return the style sheet of charts that the server draws."""
+    return Response(chart_styles(), media_type="text/css")
 
 
 def _picture(site: Site, request: Request, _visitor: Visitor) -> Response:

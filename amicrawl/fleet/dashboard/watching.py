@@ -24,11 +24,11 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.routing import Mount, Route
 
 from amicrawl import __version__
-from amicrawl.archive.report import LiveFigures, chart_styles, crawl_sections
+from amicrawl.archive.report import LiveFigures, crawl_sections
 from amicrawl.disk import is_locked
 from amicrawl.errors import AmicrawlError, DamagedFileError
 from amicrawl.fleet.dashboard.app import AccessGuard
-from amicrawl.fleet.dashboard.pages import StaticAssets, static_directory
+from amicrawl.fleet.dashboard.pages import StaticAssets, chart_sheet, static_directory
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.shown_pages import ShownPages, picture_of
 from amicrawl.fleet.dashboard.users import Role
@@ -274,7 +274,7 @@ def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
             Route("/live", serving(live)),
             Route("/control", change, methods=["POST"]),
             Route("/pictures/{key}", serving(picture)),
-            Route("/charts.css", serving(_styles)),
+            Route("/charts.css", chart_sheet),
             Mount("/static", StaticAssets(directory=static_directory())),
         ],
         exception_handlers={HTTPException: _refused},
@@ -285,7 +285,3 @@ def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
 async def _refused(_request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     return Problem(error.status_code, "There is nothing here.").response()
-
-
-def _styles(_request: Request) -> Response:
-    return Response(chart_styles(), media_type="text/css")

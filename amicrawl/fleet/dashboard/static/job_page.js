@@ -1,10 +1,10 @@
 // The page of one job: live details, log and actions.
 import { $, $$, el, mayOperate, setText } from "./dom.js";
-import { Chart } from "./chart.js";
 import { ago, moment, number, rate, serverTime, size, span } from "./format.js";
 import { showClasses, showState } from "./job_rows.js";
 import { key } from "./keys.js";
 import { LogView } from "./log_view.js";
+import { redraw } from "./redraw.js";
 import { Stream, away } from "./stream.js";
 import { startTester } from "./tester.js";
 import { VERBS, perform, verbButtons } from "./verbs.js";
@@ -12,7 +12,7 @@ import { VERBS, perform, verbButtons } from "./verbs.js";
 const ident = $("#job")?.dataset.ident;
 const WORDED = { items_per_s: rate, bytes_per_s: size, bytes: size, downloaded: number, todo: number, errors: number, settings_age: number };
 let job = null;
-let chart;
+let series = "pace";
 const drawn = {};
 
 // Lists are redrawn only when they change, so that focus and selection are kept.
@@ -92,20 +92,28 @@ function showJob(told) {
   showSettings();
   showLists();
   showAge();
-  chart.show(job.history);
+  const { ts } = job.history.at(-1) ?? {};
+  if (ts && changed("history", ts)) redraw(`/jobs/${ident}/history`, "history").then((fresh) => { if (fresh) showSeries(); else delete drawn.history; }, () => { delete drawn.history; });
+}
+
+// The server draws a chart for each series; one is shown.
+function showSeries() {
+  for (const chart of $$("#history [data-series]")) chart.hidden = chart.dataset.series !== series;
+  for (const button of $$("#chart-choice [data-series]")) button.setAttribute("aria-pressed", String(button.dataset.series === series));
+  $("#chart-choice").hidden = !$("#history [data-series]");
 }
 
 export function start() {
   if (!ident) return;
   const log = new LogView();
-  chart = new Chart($("#chart"), $("#chart-read"));
-  chart.show(JSON.parse($("#history").textContent));
-  $("#chart-choice").hidden = false;
+  const { last } = $("#history").dataset;
+  if (last) changed("history", Number(last));
+  showSeries();
   $("#chart-choice").addEventListener("click", (event) => {
     const button = event.target.closest("[data-series]");
     if (!button) return;
-    for (const one of $$("[data-series]")) one.setAttribute("aria-pressed", String(one === button));
-    chart.show(chart.points, button.dataset.series);
+    series = button.dataset.series;
+    showSeries();
   });
   for (const button of $$("[data-verb]")) button.addEventListener("click", () => perform(button.dataset.verb, job));
   startTester(() => job);

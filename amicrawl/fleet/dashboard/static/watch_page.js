@@ -1,31 +1,18 @@
 // The page of one crawl: its figures are drawn by the server and fetched again every two seconds.
 import { $, $$, setText } from "./dom.js";
 import { say } from "./api.js";
+import { redraw } from "./redraw.js";
 
 const EVERY = 2000;
 
 async function refresh() {
-  let text;
   try {
-    const response = await fetch("/live", { credentials: "same-origin" });
-    if (!response.ok) throw new Error((await response.json()).detail);
-    text = await response.text();
+    if (await redraw("/live", "live")) offer();
+    $("#away").hidden = true;
   } catch (error) {
     setText($("#away"), `Nothing new can be shown: ${error.message}`);
     $("#away").hidden = false;
-    return;
   }
-  $("#away").hidden = true;
-  // Our own page, escaped by the server; the policy of the page keeps any script in it from running.
-  const fresh = new DOMParser().parseFromString(text, "text/html").querySelector("#live");
-  const live = $("#live");
-  const open = [...$$("details", live)].map((each) => each.open);
-  const scrolled = [...$$(".scroll", live)].map((each) => [each.scrollTop, each.scrollLeft]);
-  if (!fresh || live.contains(document.activeElement) && document.activeElement.closest("summary")) return;
-  live.replaceWith(fresh);
-  $$("details", fresh).forEach((each, place) => { each.open = open[place] ?? false; });
-  $$(".scroll", fresh).forEach((each, place) => { [each.scrollTop, each.scrollLeft] = scrolled[place] ?? [0, 0]; });
-  offer();
 }
 
 function offer() {
