@@ -385,7 +385,7 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
 
     bucket: str = ""
     """Where sealed files are uploaded to: `s3://bucket/path`, `gs://bucket/path`, `file:///path`,
-    `rsync://host/module/path` or `rsync+ssh://host/path`."""
+    `rsync://host/module/path`, `rsync+ssh://host/path` or `ia://identifier`."""
     remove_uploaded: bool = False
     """Delete a local WARC file once its copy in the bucket is verified."""
 

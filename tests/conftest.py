@@ -62,6 +62,7 @@ SLOW = (
     "index/test_numerals.py",
     "politeness/test_pace_simulation.py",
     "record/test_captures_table.py",
+    "record/test_item_bucket.py",
     "record/test_repair.py",
     "record/test_rsync_bucket.py",
     "report/test_summary_adds_up.py",

@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+from object_store import CREDENTIALS
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -45,7 +47,7 @@ class FaultyStore:
         self.is_cut = False
         self.count = 0
         self.lock = threading.Lock()
-        handler = type("Handler", (_Handler,), {"store": self})
+        handler = type("Handler", (self._handler(),), {"store": self})
         self._server = _Server(("127.0.0.1", 0), handler)
         self._server.daemon_threads = True
 
@@ -57,9 +59,26 @@ class FaultyStore:
         self._server.shutdown()
         self._server.server_close()
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """What has a crawl upload here."""
+        return dict(CREDENTIALS)
+
+    def start(self, path: str, directory: str) -> str:
+        """Return what the keys of a job in *directory* begin with, below the URL of *path*."""
+        return f"{path}/{directory}/"
+
+    def _handler(self) -> type[StoreHandler]:
+        return StoreHandler
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return int(self._server.server_address[1])
+
     def url(self, path: str) -> str:
         """Return the URL of *path* in it."""
-        where = f"endpoint_override=127.0.0.1:{self._server.server_address[1]}&scheme=http"
+        where = f"endpoint_override=127.0.0.1:{self.port}&scheme=http"
         return f"s3://{BUCKET}/{path}?{where}&region=us-east-1"
 
     def write(self, key: str, content: bytes | None) -> None:
@@ -87,7 +106,7 @@ class _Server(http.server.ThreadingHTTPServer):
         """Say nothing: clients come and go."""
 
 
-class _Handler(http.server.BaseHTTPRequestHandler):
+class StoreHandler(http.server.BaseHTTPRequestHandler):
     """One connection of a client of the store."""
 
     protocol_version = "HTTP/1.1"

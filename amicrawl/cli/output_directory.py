@@ -11,7 +11,7 @@ import typer
 from amicrawl.cli.options import CrawlDirectory, check_directory
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
-from amicrawl.record import Uploads, open_bucket
+from amicrawl.record import Uploads, check_keeps_state, open_bucket
 from amicrawl.record.repair import repair as repair_directory
 from amicrawl.terminal import counted, harmless, human_size
 
@@ -29,7 +29,7 @@ def repair(directory: CrawlDirectory) -> None:
     typer.echo(repaired.sentence() if repaired.found_anything else f"Nothing to repair in {directory}.")
 
 
-To = Annotated[str, typer.Option(help="A bucket: s3://, gs://, file:///, rsync:// or rsync+ssh://.")]
+To = Annotated[str, typer.Option(help="s3://, gs://, file:///, rsync://, rsync+ssh:// or ia:// URL.")]
 Frontier = Annotated[bool, typer.Option("--frontier", help="Upload the frontier as well.")]
 Remove = Annotated[
     bool, typer.Option("--remove", help="Remove WARC files here once their copies are verified.")
@@ -39,11 +39,13 @@ Remove = Annotated[
 def upload(
     directory: CrawlDirectory, to: To, frontier: Frontier = False, remove: Remove = False
 ) -> None:
-    """Upload the files of DIRECTORY to a bucket, and verify each there by size and SHA-256.
+    """Upload the files of DIRECTORY to a bucket, and verify each there by size and digest.
 
     Files that are there already are skipped. Example: amicrawl upload ami-out --to s3://archive/2026-11
     """
     check_directory(directory)
+    if frontier:
+        check_keeps_state(to, "A frontier")
     disk = Disk()
     with DirectoryLock(directory):
         _check_sealed(directory)

@@ -33,11 +33,11 @@ from amicrawl.fleet.jobs import (
     connect,
     is_silent,
     opened_store,
-    path_of,
     pipelines,
     queue_order,
     redis_now,
     tell_to_drain,
+    url_of_job,
 )
 from amicrawl.record import open_bucket
 from amicrawl.terminal import harmless, human_size, human_span
@@ -183,7 +183,7 @@ def _crawl_command(
         # What it prints is read line by line, for the log of the job.
         line += ["-s", "AMICRAWL_LOG_FORMAT=json"]
         line += ["-s", f"AMICRAWL_OUT={directory}", "-s", "AMICRAWL_RUN_ID=", *further]
-        return [*line, "-s", f"{_BUCKET}={path_of(bucket, directory.name)}"] if bucket else line
+        return [*line, "-s", f"{_BUCKET}={url_of_job(bucket, directory)}"] if bucket else line
 
     return command, environment
 

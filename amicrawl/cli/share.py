@@ -39,7 +39,7 @@ from amicrawl.fleet.sharing import (
 )
 from amicrawl.fleet.sharing.creation import MOST_STARTS
 from amicrawl.fleet.sharing.share import INBOX, MOST_PARTITIONS
-from amicrawl.record import open_bucket
+from amicrawl.record import check_keeps_state, open_bucket
 from amicrawl.seed import open_seed
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
@@ -124,6 +124,7 @@ def create(
         place=place,
     )
     if place:
+        check_keeps_state(place, "The state of partitions")
         open_bucket(place, disk=Disk())
     faults = _Faults()
     listed = open_seed(seeds, format=seed_format, on_fault=faults)

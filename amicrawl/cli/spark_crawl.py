@@ -14,7 +14,7 @@ from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.fleet.spark import MOST_PARTITIONS, SparkCrawl, crawl_on_spark
-from amicrawl.record import check_bucket_url
+from amicrawl.record import check_bucket_url, check_keeps_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -97,6 +97,7 @@ def _asked(
     config = CrawlConfig.from_settings({n: v for n, v in given.items() if n.startswith(PREFIX)})
     url = out if "://" in out else Path(out).absolute().as_uri()
     check_bucket_url(url)
+    check_keeps_state(url, "A crawl over Spark")
     # What is in the bucket is not needed on the executor any more.
     removing = [] if f"{PREFIX}REMOVE_UPLOADED" in given else ["-s", f"{PREFIX}REMOVE_UPLOADED=1"]
     return SparkCrawl(

@@ -252,8 +252,7 @@ class Uploading(CrawlExtension):
             remove=config.remove_uploaded,
             stopped=self._stop.is_set,
         )
-        # Written before anything is fetched, to find out whether that is permitted.
-        self._uploads.publish()
+        self._uploads.begin()
         self._uploader = Uploader(self._uploads, stop=self._stop)
         self._uploads.on_moved = self._uploader.moved
         run.upload_step = lambda: str(self._uploader.progress or "")

@@ -183,8 +183,8 @@ _SPECIAL: Mapping[str, ValueKind] = {
         is_path=True,
     ),
     "bucket": kinds.text(
-        '"s3://...", "gs://...", "file:///...", "rsync://..." or "rsync+ssh://..."',
-        pattern=r"^(s3|gs|file|rsync|rsync\+ssh)://.|^$",
+        '"s3://...", "gs://...", "file:///...", "rsync://...", "rsync+ssh://..." or "ia://..."',
+        pattern=r"^(s3|gs|file|rsync|rsync\+ssh|ia)://.|^$",
     ),
     "metrics": kinds.text('"host:port"', pattern=r":[0-9]{1,5}$|^$"),
     "webhooks": kinds.texts('a list of http(s) URLs, "env:NAME" or "file:PATH"', is_path=True),

@@ -17,7 +17,14 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive, WarcStage
-    from amicrawl.record.bucket import Bucket, check_bucket_url, open_bucket, small_object
+    from amicrawl.record.bucket import (
+        Bucket,
+        check_bucket_url,
+        check_keeps_state,
+        keeps_state,
+        open_bucket,
+        small_object,
+    )
     from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, row_of, validators_of
     from amicrawl.record.crawl_json import FILE_NAME, CrawlJson, known_files, read_crawl_json
     from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, expanded, number_in, warc_name
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
         HistoryRun,
         read_history,
     )
+    from amicrawl.record.internet_archive import with_metadata
     from amicrawl.record.journal import NAMES, CapturesJournal, journals, read_rows, row_in
     from amicrawl.record.read_back import rebuilt, request_before, stored
     from amicrawl.record.repair import Repaired, repair_locked
@@ -107,12 +115,14 @@ else:
         Uploads="upload",
         WarcStage="archive",
         check_bucket_url="bucket",
+        check_keeps_state="bucket",
         decoded="uploaded",
         expanded="files",
         field_lines="warc",
         gzip_member="warc",
         Unkept="unkept",
         join_tables="table",
+        keeps_state="bucket",
         joined_unkept="unkept",
         unkept_sentences="unkept",
         journals="journal",
@@ -138,6 +148,7 @@ else:
         warc_date="warc",
         warc_files_in_table="table",
         warc_name="files",
+        with_metadata="internet_archive",
     )
 
 __all__ = [
@@ -180,6 +191,7 @@ __all__ = [
     "WarcStage",
     "capture_batches",
     "check_bucket_url",
+    "check_keeps_state",
     "decoded",
     "expanded",
     "field_lines",
@@ -187,6 +199,7 @@ __all__ = [
     "join_tables",
     "joined_unkept",
     "journals",
+    "keeps_state",
     "known_files",
     "number_in",
     "open_bucket",
@@ -209,4 +222,5 @@ __all__ = [
     "warc_date",
     "warc_files_in_table",
     "warc_name",
+    "with_metadata",
 ]

@@ -4,6 +4,7 @@
     gs://bucket/path                 Google Cloud Storage, by the same
     file:///path                     a directory of this machine, a network file system perhaps
     rsync://host/module/path         a daemon of rsync, and rsync+ssh://host/path (`rsync.py`)
+    ia://IDENTIFIER                  an item of the Internet Archive (`internet_archive.py`)
 
 An object is written under its name with `.open` behind it and renamed when all of it is there: an
 object store ends a transfer that was broken off by keeping what had come. Nothing is believed to have
@@ -22,6 +23,9 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from amicrawl.disk import OPEN_SUFFIX, OutputFile
 from amicrawl.errors import OutputError, UsageError
+from amicrawl.record.internet_archive import SCHEME as ITEM_SCHEME
+from amicrawl.record.internet_archive import ItemBucket, check_item_url
+from amicrawl.record.item_client import ItemClient
 from amicrawl.record.rsync import SCHEMES as RSYNC_SCHEMES
 from amicrawl.record.rsync import RsyncBucket, check_rsync_url
 
@@ -35,10 +39,10 @@ BLOCK = 4 * 1024**2
 COPY_LIMIT = 5 * 1000**3
 """Bytes above which S3 renames nothing; a larger object is written under its own name."""
 
-_SCHEMES = ("s3", "gs", "file", *RSYNC_SCHEMES)
+_SCHEMES = ("s3", "gs", "file", *RSYNC_SCHEMES, ITEM_SCHEME)
 _ADVICE = (
-    "Write s3://bucket/path, gs://bucket/path, file:///path, rsync://host/module/path or "
-    "rsync+ssh://host/path."
+    "Write s3://bucket/path, gs://bucket/path, file:///path, rsync://host/module/path, "
+    "rsync+ssh://host/path or ia://identifier."
 )
 
 
@@ -212,6 +216,23 @@ def open_bucket(url: str, *, disk: Disk) -> Bucket:
     return bucket
 
 
+def keeps_state(url: str) -> bool:
+    """Tell whether the bucket at *url* can hold what a crawl is resumed from, besides its files.
+
+    An item of the Internet Archive shows what was replaced for minutes, and keeps files for good.
+    """
+    return urlsplit(url).scheme != ITEM_SCHEME
+
+
+def check_keeps_state(url: str, what: str) -> None:
+    """Raise UsageError where *what*, which needs to replace and read objects, is to be at *url*."""
+    if not keeps_state(url):
+        raise UsageError(
+            f"{what} cannot be in an item of the Internet Archive, which is for finished files. Give "
+            "another bucket, and upload the files to the item afterwards: amicrawl upload."
+        )
+
+
 def check_bucket_url(url: str) -> SplitResult:
     """Return the parts of *url*; raises UsageError where it means no bucket or holds a secret.
 
@@ -231,7 +252,15 @@ def check_bucket_url(url: str) -> SplitResult:
         if not check_rsync_url(parts):
             raise UsageError(f"{url!r} names no directory for rsync. {_ADVICE}")
         return parts
-    if "@" in parts.netloc and parts.netloc.partition("@")[0] != "anonymous":
+    if parts.scheme == ITEM_SCHEME and "@" not in parts.netloc:
+        if not check_item_url(parts):
+            raise UsageError(
+                f"{url!r} names no item of the Internet Archive, or something of it that is not known "
+                f"(docs/buckets.md). {_ADVICE}"
+            )
+        return parts
+    is_anonymous = parts.netloc.partition("@")[0] == "anonymous" and parts.scheme != ITEM_SCHEME
+    if "@" in parts.netloc and not is_anonymous:
         # The URL itself must not be repeated here.
         raise UsageError(
             f"A URL of a bucket must hold no credentials ({parts.scheme}://...@...): it is written into "
@@ -246,6 +275,8 @@ def _bucket(url: str, *, disk: Disk) -> Bucket:
         return DirectoryBucket(url, Path(unquote(parts.path)), disk=disk)
     if parts.scheme in RSYNC_SCHEMES:
         return RsyncBucket(url, parts)
+    if parts.scheme == ITEM_SCHEME:
+        return ItemBucket(url, parts, ItemClient())
     # Loaded for a store only: Arrow takes longer than everything else that a directory needs.
     import pyarrow as pa  # noqa: PLC0415
     import pyarrow.fs  # noqa: PLC0415

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,6 +28,8 @@ from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 from amicrawl.record.bucket import BLOCK, small_object
 from amicrawl.record.crawl_json import FILE_NAME, listed_files
 from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, described
+from amicrawl.record.internet_archive import ItemBucket, Reported
+from amicrawl.record.item_client import BusyError
 from amicrawl.record.read_back import described_warc
 from amicrawl.record.uploaded import (
     MANIFEST_NAME,
@@ -51,6 +54,10 @@ if TYPE_CHECKING:
 
 _PATIENCE = (0.25, 0.5, 1.0, 2.0)
 """Seconds between two looks at an object that the store does not show yet."""
+_ITEM_PATIENCE = (*_PATIENCE, 4.0, 8.0, *[15.0] * 60)
+"""The same for a file that is to appear in an item: a quarter of an hour."""
+_BUSY_PATIENCE = (5.0, 10.0, 20.0, 40.0, *[60.0] * 9)
+"""Seconds between two attempts at a store that takes nothing now: ten minutes."""
 
 
 class ConflictError(OutputError):
@@ -63,6 +70,10 @@ class NotAsSealedError(InputError):
 
 class StoppedError(AmicrawlError):
     """The upload was asked to stop; nothing has come of it."""
+
+
+class NotShownError(OutputError):
+    """An item does not show a file that was taken for it: it may do so later."""
 
 
 class UploadProgress:
@@ -123,6 +134,9 @@ class Uploads:
         self._pause = pause
         self.on_moved: Callable[[int], object] = lambda _: None
         """Called with the number of bytes of a file that were just sent, or read back."""
+        self._item = bucket if isinstance(bucket, ItemBucket) else None
+        self._taken: dict[str, tuple[str, Reported | None]] = {}
+        """MD5 of each file that the item has taken and not shown, and what it showed in its place."""
         self._manifest = _manifest_for(directory, bucket)
         self._published = b""
         """What is known to be the manifest in the bucket."""
@@ -134,18 +148,30 @@ class Uploads:
         """The files that lie in the bucket, by name."""
         return {name: each.file for name, each in self._manifest.files.items()}
 
+    def begin(self) -> None:
+        """Find out whether writing is permitted, by the list of files. Raises OutputError.
+
+        An item would show it minutes later; its keys were looked at.
+        """
+        if self._item is None:
+            self.publish()
+
     def publish(self) -> None:
         """Bring the list of its files into the bucket. Raises OutputError."""
         content = self._manifest.encoded(for_bucket=True)
         if content == self._published:
             return
+        sha256 = hashlib.sha256(content).hexdigest()
+        md5 = hashlib.md5(content, usedforsecurity=False).hexdigest()
         with self._explained(MANIFEST_NAME):
-            self._bucket.write(MANIFEST_NAME, iter([content]), size=len(content))
-            has_arrived = self._has_arrived(
-                MANIFEST_NAME, len(content), hashlib.sha256(content).hexdigest()
-            )
-        if not has_arrived:
-            raise self._damaged_on_its_way(MANIFEST_NAME)
+            if self._item is not None:
+                self._see_it_in(
+                    self._item, MANIFEST_NAME, lambda: iter([content]), Reported(len(content), md5)
+                )
+            else:
+                self._bucket.write(MANIFEST_NAME, iter([content]), size=len(content))
+                if not self._has_arrived(MANIFEST_NAME, len(content), sha256):
+                    raise self._damaged_on_its_way(MANIFEST_NAME)
         self._published = content
 
     def warc_files(self) -> list[SealedFile]:
@@ -192,7 +218,9 @@ class Uploads:
             self._manifest.begun.discard(file.name)
             self._manifest.write(self._directory, disk=self._disk)
             self._verified.add(file.name)
-        self.publish()
+        # An item takes long over each file: its list is there for what is removed, and at the end.
+        if self._item is None or self._removes(file) or not file.name.endswith(SUFFIX):
+            self.publish()
         if self._removes(file):
             self._remove_here(file)
 
@@ -207,9 +235,14 @@ class Uploads:
 
     def _see_it_there(self, file: SealedFile) -> None:
         """Return when *file* is in the bucket, whole; send it where it is not."""
+        expected = self._reported_of(file) if self._item is not None else None
         with self._explained(file.name):
+            if self._item is not None and self._item.reported(file.name) == expected:
+                return
             size = self._bucket.size(file.name)
-            there = None if size is None else self._digest_there(file.name, size)
+            # What an item has of a file that was begun is not needed: it is another, and ours.
+            is_begun = self._item is not None and file.name in self._manifest.begun
+            there = None if size is None or is_begun else self._digest_there(file.name, size)
         if there == file.sha256:
             return
         if there is not None and not self._is_ours(file.name, there):
@@ -220,9 +253,55 @@ class Uploads:
         self._manifest.begun.add(file.name)
         self._manifest.write(self._directory, disk=self._disk)
         with self._explained(file.name):
+            if self._item is not None and expected is not None:
+                self._see_it_in(self._item, file.name, lambda: self._blocks_here(file), expected)
+                return
             self._bucket.write(file.name, self._blocks_here(file), size=file.size)
             if not self._has_arrived(file.name, file.size, file.sha256):
                 raise self._damaged_on_its_way(file.name)
+
+    def _reported_of(self, file: SealedFile) -> Reported:
+        """Return what an item would show of *file*; NotAsSealedError where it is not what was sealed."""
+        md5 = hashlib.md5(usedforsecurity=False)
+        for block in self._blocks_here(file):
+            md5.update(block)
+        return Reported(file.size, md5.hexdigest())
+
+    def _see_it_in(
+        self, item: ItemBucket, name: str, blocks: Callable[[], Iterator[bytes]], expected: Reported
+    ) -> None:
+        """Send *blocks* to *item* and return once it shows that it has them.
+
+        What it has taken before is not sent again unless it shows something else under that name.
+        """
+        before = item.reported(name)
+        if self._taken.get(name) != (expected.md5, before):
+            self._send(item, name, blocks, expected)
+            self._taken[name] = (expected.md5, before)
+            for seconds in _ITEM_PATIENCE:
+                self._wait(seconds)
+                with suppress(BusyError):
+                    if item.reported(name) == expected:
+                        return
+        elif before == expected:
+            return
+        raise NotShownError(
+            f"{item.url} has taken {name} and does not show it yet, so it does not count as uploaded. "
+            "It is looked for again by the next upload."
+        )
+
+    def _send(
+        self, item: ItemBucket, name: str, blocks: Callable[[], Iterator[bytes]], expected: Reported
+    ) -> None:
+        """Have *item* take *blocks*, again after growing pauses where it takes nothing now."""
+        for seconds in _BUSY_PATIENCE:
+            try:
+                item.write(name, blocks(), size=expected.size, md5=expected.md5)
+            except BusyError as error:
+                self._wait(seconds if error.after is None else error.after)
+            else:
+                return
+        item.write(name, blocks(), size=expected.size, md5=expected.md5)
 
     def _is_ours(self, name: str, sha256: str) -> bool:
         """Tell whether an object may be replaced: this crawl has put it there, whole or not."""
@@ -260,11 +339,16 @@ class Uploads:
     def _has_arrived(self, name: str, size: int, sha256: str) -> bool:
         """Read the object *name* back; some stores show for a while what was there before."""
         for seconds in (0.0, *_PATIENCE):
-            if seconds:
-                self._pause(seconds)
+            self._wait(seconds)
             if self._digest_there(name, size) == sha256:
                 return True
         return False
+
+    def _wait(self, seconds: float) -> None:
+        while seconds > 0:
+            self._go_on()
+            self._pause(min(seconds, 1.0))
+            seconds -= 1.0
 
     def _go_on(self) -> None:
         if self._stopped():

@@ -6,9 +6,10 @@ import hashlib
 import json
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +31,7 @@ from amicrawl.fleet.jobs.connection import JobStore, connect
 from amicrawl.fleet.jobs.data_directory import (
     FENCE,
     STORE_MARK,
+    JobCopy,
     fenced,
     is_base,
     new_base,
@@ -37,7 +39,7 @@ from amicrawl.fleet.jobs.data_directory import (
     raise_fence,
 )
 from amicrawl.fleet.jobs.ending import EndVerdict, Reaper, sentence, verdict
-from amicrawl.fleet.jobs.job_bucket import end_of_finished, fetch, fetch_finished
+from amicrawl.fleet.jobs.job_bucket import end_of_finished, fetch, fetch_finished, url_of_job
 from amicrawl.fleet.jobs.lease import Claim, Claims, GivenBack
 from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
 from amicrawl.fleet.jobs.logs import Inbox
@@ -49,8 +51,9 @@ from amicrawl.fleet.jobs.pipeline_record import (
     tell_to_drain,
 )
 from amicrawl.fleet.jobs.record import encoded_info, info_of
-from amicrawl.record.bucket import open_bucket
+from amicrawl.record.bucket import check_bucket_url, open_bucket
 from amicrawl.record.files import SealedFile
+from amicrawl.record.internet_archive import identifier_of
 from amicrawl.record.uploaded import Uploaded, UploadManifest
 from amicrawl.record.writer import next_number
 
@@ -501,6 +504,39 @@ def test_the_next_owner_does_not_begin_with_the_slot_of_the_last_checkpoint(
 def test_each_job_has_a_path_of_its_own_below_the_bucket() -> None:
     assert path_of("s3://b/p?region=x", "base") == "s3://b/p/base?region=x"
     assert path_of("file:///srv/archive/", "base") == "file:///srv/archive/base"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://user:hush@a.example/x?y=1", "http://a.example/x?y=1"),
+        ("http://a.example/\u00e9 &collection=x", "http://a.example/\u00e9 &collection=x"),
+        ("http://[a/", ""),
+    ],
+)
+def test_the_item_of_a_job_is_described_by_its_record(url: str, shown: str, tmp_path: Path) -> None:
+    directory = tmp_path / "a.example-inf-20260101-000000-abcde"
+    directory.mkdir()
+    record = {"url": url, "started_at": "1767225600.5"}
+    JobCopy("abcde" * 5, record=record).write(directory, disk=Disk())
+    parts = urlsplit(url_of_job("ia://crawls?collection=c&date=2020", directory))
+    check_bucket_url(urlunsplit(parts))
+    assert identifier_of(parts) == f"crawls-{directory.name}"
+    about = parse_qs(parts.query)
+    assert about.pop("date") == ["2020"], "what the operator says"
+    assert about.pop("collection") == ["c"]
+    assert about == ({"originalurl": [shown], "title": [f"Web crawl of {shown}"]} if shown else {})
+    dated = parse_qs(urlsplit(url_of_job("ia://crawls", directory)).query)
+    assert dated["date"] == ["2026-01-01"]
+    assert url_of_job("s3://b/p?x=1", directory) == f"s3://b/p/{directory.name}?x=1"
+
+
+def test_an_item_has_no_checkpoints_and_is_not_resumed_from(tmp_path: Path) -> None:
+    workshop = replace(
+        Workshop(tmp_path, "id", lambda *_: [], {}, 4, Disk()), bucket="ia://crawls?collection=c"
+    )
+    assert workshop.state_bucket == ""
+    assert replace(workshop, bucket="s3://crawls").state_bucket == "s3://crawls"
 
 
 def test_records_of_dead_pipelines_and_claims_of_no_job_are_cleared_away(

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from amicrawl.fleet.jobs.crawl.opening import redis_of
     from amicrawl.fleet.jobs.data_directory import is_base, opened_store
     from amicrawl.fleet.jobs.ident import checked_ident, ident_of, is_ident, normalised
-    from amicrawl.fleet.jobs.job_bucket import begin_anew, fetch, ship
+    from amicrawl.fleet.jobs.job_bucket import begin_anew, fetch, ship, url_of_job
     from amicrawl.fleet.jobs.keys import (
         PENDING,
         PENDING_LARGE,
@@ -181,6 +181,7 @@ else:
         take_directory="attempt",
         tell_to_drain="pipeline_record",
         unit_of="keys",
+        url_of_job="job_bucket",
     )
 
 __all__ = [
@@ -272,4 +273,5 @@ __all__ = [
     "take_directory",
     "tell_to_drain",
     "unit_of",
+    "url_of_job",
 ]

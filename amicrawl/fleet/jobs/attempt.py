@@ -17,6 +17,7 @@ from amicrawl.fleet.jobs.checkpoint import SLOTS, Checkpoints, Copying, checkpoi
 from amicrawl.fleet.jobs.data_directory import is_base, new_base, raise_fence
 from amicrawl.fleet.jobs.job_bucket import NothingToFetchError, fetch, fetch_finished, ship
 from amicrawl.fleet.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
+from amicrawl.record import keeps_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -145,6 +146,11 @@ class Workshop:
     checkpoint_every: float = 300.0
     """Seconds between two copies of a running crawl to the bucket, at least."""
 
+    @property
+    def state_bucket(self) -> str:
+        """The URL of the bucket if it can hold what a job is resumed from; empty otherwise."""
+        return self.bucket if keeps_state(self.bucket) else ""
+
 
 @dataclass(slots=True, kw_only=True)
 class JobAttempt(Attempt):
@@ -195,9 +201,9 @@ class JobAttempt(Attempt):
     def exited(self, workshop: Workshop) -> None:
         """Have the job copied to the bucket if it is to be resumed elsewhere; its crawl has exited."""
         self.checkpoints.stop()
-        if self.exit_code == ExitCode.STOPPED and self.was_stopped and workshop.bucket:
+        if self.exit_code == ExitCode.STOPPED and self.was_stopped and workshop.state_bucket:
             directory = workshop.data / self.claim.directory
-            url = path_of(workshop.bucket, directory.name)
+            url = path_of(workshop.state_bucket, directory.name)
             self.copying = Copying(
                 lambda stopped: ship(
                     directory, url, disk=workshop.disk, stopped=stopped, begun=self._shipping
@@ -241,7 +247,7 @@ def fetching(claim: Claim, workshop: Workshop) -> Copying | None:
         directory, url = workshop.data / base, path_of(workshop.bucket, base)
         if fetch_finished(directory, url, disk=workshop.disk):
             return
-        if not claim.checkpoint and not claim.shipped:
+        if not workshop.state_bucket or (not claim.checkpoint and not claim.shipped):
             raise NothingToFetchError("its last owner has made no checkpoint.")
         checkpoints = [checkpoint_url(workshop.bucket, base, slot) for slot in slots]
         fetch(directory, url, checkpoints=checkpoints if claim.checkpoint else [], disk=workshop.disk)

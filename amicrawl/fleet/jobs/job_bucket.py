@@ -18,14 +18,17 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
 from amicrawl.disk import OutputFile, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError
-from amicrawl.fleet.jobs.checkpoint import is_fetched, restore_checkpoint
+from amicrawl.fleet.jobs.checkpoint import is_fetched, path_of, restore_checkpoint
+from amicrawl.fleet.jobs.data_directory import JobCopy
 from amicrawl.record import (
     FILE_NAME,
     SUFFIX,
@@ -36,6 +39,7 @@ from amicrawl.record import (
     UploadProgress,
     Uploads,
     decoded,
+    keeps_state,
     number_in,
     open_bucket,
     read_crawl_json,
@@ -43,6 +47,7 @@ from amicrawl.record import (
     small_object,
     warc_date,
     warc_name,
+    with_metadata,
 )
 from amicrawl.record.files import DEFAULT_PREFIX
 from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT
@@ -58,10 +63,36 @@ ROOM = 1000
 """Numbers of WARC files that are left to a machine that is believed dead."""
 
 _FETCHED = ".fetched"
+_LONGEST_URL = 2000
 
 
 class NothingToFetchError(OutputError):
     """The bucket responds, and holds nothing that a crawl can be resumed from."""
+
+
+def url_of_job(url: str, directory: Path) -> str:
+    """Return where the crawl of a job in *directory* uploads to, in the bucket at *url*.
+
+    An item gets title, date and address of what the job is, from its record.
+    """
+    place = path_of(url, directory.name)
+    copy = None if keeps_state(url) else JobCopy.read(directory)
+    if copy is None:
+        return place
+    address = _without_user(copy.record.get("url", ""))
+    begun = copy.claim.get("first_started_at") or copy.record.get("started_at") or "0"
+    about = {"originalurl": address, "title": address and f"Web crawl of {address}"}
+    with suppress(ValueError, OverflowError, OSError):
+        about["date"] = f"{datetime.fromtimestamp(float(begun), UTC):%Y-%m-%d}" if float(begun) else ""
+    return with_metadata(place, about)
+
+
+def _without_user(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))[:_LONGEST_URL]
 
 
 def ship(

@@ -101,7 +101,7 @@ class Pipeline(Supervisor[JobAttempt]):
             refused=self._refuse,
             failures_borne=options.failures_borne,
             kept_for=options.kept_for,
-            has_bucket=bool(workshop.bucket),
+            has_bucket=bool(workshop.state_bucket),
         )
         super().__init__(
             claims,
@@ -154,7 +154,7 @@ class Pipeline(Supervisor[JobAttempt]):
 
     def _held(self, attempt: JobAttempt, now: float) -> None:
         self._ending.say(attempt)
-        if self._workshop.bucket and attempt.pulse.has_begun:
+        if self._workshop.state_bucket and attempt.pulse.has_begun:
             slot = attempt.checkpoint_made(self._workshop, now)
             if slot is not None:
                 self._claims.settle(attempt.ident, attempt.claim.token, checkpoint=str(slot))
@@ -211,7 +211,7 @@ class Pipeline(Supervisor[JobAttempt]):
             HeartbeatMonitor(self._options.lease.total_seconds(), now),
             inbox=Inbox(clock=time.time, room=_INBOX_ROOM),
             checkpoints=Checkpoints(
-                workshop.bucket,
+                workshop.state_bucket,
                 every=workshop.checkpoint_every,
                 now=now,
                 slot=slot_after(claim.checkpoint),

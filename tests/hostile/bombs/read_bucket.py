@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import http.server
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from amicrawl.disk import Disk
-from amicrawl.errors import AmicrawlError, ExitCode
+from amicrawl.errors import AmicrawlError, ExitCode, OutputError
 from amicrawl.fleet.jobs.checkpoint import restore_checkpoint
 from amicrawl.fleet.jobs.job_bucket import fetch
 from amicrawl.fleet.sharing.worker import fetch_state
 from amicrawl.fleet.spark.bucket_objects import read_json
 from amicrawl.record.bucket import open_bucket
+from amicrawl.record.internet_archive import ItemBucket
+from amicrawl.record.item_client import ItemClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +31,7 @@ def main() -> int:
         "shelf": lambda to: fetch(to, url, checkpoints=[], disk=Disk()),
         "task": lambda _: read_json(open_bucket(url, disk=Disk()), "checkpoint.json"),
         "partition": lambda to: fetch_state(to, url, disk=Disk()),
+        "item": lambda _: _metadata(Path("bucket") / "checkpoint.json"),
     }
     codes = [ExitCode.DONE]
     for name, take in takers.items():
@@ -37,6 +43,27 @@ def main() -> int:
             sys.stderr.write(f"{name}: {str(error)[:2000]}\n")
             codes.append(error.exit_code)
     return int(max(codes))
+
+
+def _metadata(path: Path) -> None:
+    """Read what *path* holds as the metadata of an item of the Internet Archive."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(path.read_bytes())
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    endpoint = f"http://127.0.0.1:{server.server_port}"
+    keys = {"IA_ACCESS_KEY_ID": "a", "IA_SECRET_ACCESS_KEY": "b", "IA_ENDPOINT_URL": endpoint}
+    client = ItemClient(environment=keys)
+    url = "ia://crawls"
+    try:
+        ItemBucket(url, urlsplit(url), client).reported("a")
+    except OSError as error:
+        raise OutputError(str(error)) from error
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("record/journal.py", "record/repair.py", "jsontext.py", "fleet/dashboard/watching.py"),
         "fleet/dashboard/shown_pages.py",
     ),
-    "bucket": ("fleet/spark/bucket_objects.py", "fleet/jobs/checkpoint.py"),
+    "bucket": (*("fleet/spark/bucket_objects.py", "fleet/jobs/checkpoint.py", "record/item_client.py"),),
     "Redis": (
         *(
             "fleet/dashboard/views.py",
