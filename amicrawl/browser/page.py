@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import time
 from importlib import resources
 from typing import TYPE_CHECKING, Any
@@ -39,8 +40,6 @@ _BEAT, _STOOD_STILL = 0.25, 1.5
 """Seconds between two looks at whether the process runs; and by which one that stood still is late."""
 _STUCK = 5.0
 """Seconds within which a page has to answer the simplest question."""
-_EVENT = 1.0
-"""Seconds for which an error is waited for to be explained by an event."""
 _MOST_LINKS = 20_000
 _MOST_DIALOGS = 20
 _MOST_WINDOWS = 100
@@ -88,6 +87,17 @@ class SignedIn:
         self.session.on("Fetch.authRequired", self._challenged)
         patterns = [{"resourceType": "Document"}]
         await self.session.send("Fetch.enable", {"patterns": patterns, "handleAuthRequests": True})
+
+    async def responds(self) -> bool:
+        """Return whether the process of the page is there: it responds, or its scripts do not pause."""
+        try:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(
+                    self.session.send("Runtime.evaluate", {"expression": "1"}), _STUCK
+                )
+        except Error:
+            return False
+        return True
 
     def _paused(self, event: Any) -> None:
         url, number = event["request"]["url"], {"requestId": event["requestId"]}
@@ -152,6 +162,7 @@ class PageLife:
         """When it is read at the latest."""
         self._is_quiet = False
         self._over = asyncio.Event()
+        self._signed: SignedIn | None = None
         self._has_gone = False
         self._dialogs = self._windows = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -175,7 +186,7 @@ class PageLife:
         try:
             await asyncio.wait({life, over}, timeout=self._left(), return_when=asyncio.FIRST_COMPLETED)
             if life.done() and (error := life.exception()) is not None:
-                await self._failed(error, over)
+                await self._failed(error)
             self._end("its time was up")
             self._beat()
         finally:
@@ -207,19 +218,25 @@ class PageLife:
         else:
             self._end(what, has_crashed=True)
 
-    async def _failed(self, error: BaseException, over: asyncio.Future[Any]) -> None:
+    async def _failed(self, error: BaseException) -> None:
         """Say why its life ended by *error*, which is raised unless it is one of the browser."""
         self.rendered.note_fault(_first_line(error))
         if isinstance(error, TimeoutError):
             self._end("its scripts did not pause")
         elif isinstance(error, Error):
-            # The event that says what happened comes a moment after the error that it makes.
-            await asyncio.wait({over}, timeout=_EVENT)
-            if "crash" in str(error) or "closed" in str(error):
-                self.died("it crashed")
-            self._end("it left its document")
+            await self._end_unless_died("it left its document")
         else:
             raise error
+
+    async def _end_unless_died(self, why: str) -> None:
+        """Have the page left because of *why*, an error of the browser; or since its process is gone.
+
+        What dies fails each of its steps by an error of that step, a while before the event that says
+        so. Only what lives can respond.
+        """
+        if not self._over.is_set() and (self._signed is None or not await self._signed.responds()):
+            self.died("it crashed")
+        self._end(why)
 
     def _left(self) -> float:
         return max(0.1, self._until - time.monotonic())
@@ -227,18 +244,15 @@ class PageLife:
     async def _lived(self, context: BrowserContext, given: Pass, own: str) -> None:
         page = await context.new_page()
         self._watch(context, page)
-        signed = await SignedIn.to(page, given)
+        self._signed = signed = await SignedIn.to(page, given)
         await signed.begin(self._may_go, self._opens)
         patience = max(2.0, self._left() / 3)
         try:
             await page.goto(self._url, wait_until="load", timeout=patience * 1000)
         except Error as error:
             self.rendered.note_fault(_first_line(error))
-            is_download = "Download is starting" in str(error)
-            if is_download or "ERR_ABORTED" in str(error):
-                # A process that dies aborts its navigation a moment before the event that says so.
-                await asyncio.sleep(0 if is_download else _EVENT)
-                self._end("the browser does not show it")
+            if "Download is starting" in str(error) or "ERR_ABORTED" in str(error):
+                await self._end_unless_died("the browser does not show it")
                 return
         await self._quiet()
         world = await _World.of(signed)
