@@ -1,4 +1,4 @@
-"""Write the reference from the code: tables of settings and of keys of crawl files, and their schema.
+"""Write the reference from the code: tables of settings, of keys of crawl files and of jobs; the schema.
 
     python .ci/reference.py [--check]
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawlfile.keys import (
@@ -23,9 +24,15 @@ from amicrawl.crawlfile.keys import (
     schema_text,
     setting_description,
 )
+from amicrawl.fleet.jobs.job_settings import SETTINGS as JOB_SETTINGS
+from amicrawl.fleet.jobs.job_settings import FlagKind, JobSetting, LineKind, SettingField
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS, CRAWL_FILES = ROOT / "docs" / "settings.md", ROOT / "docs" / "crawl-files.md"
+JOBS = ROOT / "docs" / "jobs.md"
 SCHEMA = ROOT / "amicrawl" / "crawlfile" / FILE_NAME
 
 
@@ -36,6 +43,7 @@ def reference() -> dict[Path, str]:
     return {
         SETTINGS: _with_rows(SETTINGS, "Setting", [_setting_rows()]),
         CRAWL_FILES: _with_rows(CRAWL_FILES, "Key", _by_table(keys)),
+        JOBS: _with_rows(JOBS, "Field", [job_rows(JOB_SETTINGS)]),
         SCHEMA: schema_text(),
     }
 
@@ -77,6 +85,28 @@ def _by_table(keys: list[Key]) -> list[list[str]]:
         row = f"| `{key.name}` | {key.kind.wanted} | {description_of(key)} |"
         rows.setdefault(key.table, []).append(row)
     return list(rows.values())
+
+
+def job_rows(settings: Sequence[JobSetting]) -> list[str]:
+    """Return a row for each field of *settings*, the settings of jobs."""
+    rows = []
+    for setting in settings:
+        option = f"`--{setting.verb}`" if setting.is_submitted else ""
+        verb = f"`{setting.verb}`" if setting.is_live else ""
+        for field in setting.fields:
+            default = "" if field.default is None else str(field.default)
+            cells = (f"`{field.name}`", field.meaning, _values(field), default, option, verb)
+            rows.append(f"| {' | '.join(cells)} |".replace("  ", " "))
+    return rows
+
+
+def _values(field: SettingField) -> str:
+    kind = field.kind
+    if isinstance(kind, LineKind):
+        return f"text, {kind.longest} characters"
+    if isinstance(kind, FlagKind):
+        return "`true`, or absent"
+    return f"{kind.least} to {kind.most} {kind.unit}".strip()
 
 
 def main() -> int:

@@ -62,17 +62,17 @@ def crawl(tmp_path: Path) -> Crawl:
 
 def test_an_order_of_one_kind_leaves_what_a_file_says_of_another(crawl: Crawl) -> None:
     crawl.write("delay", "60")
-    crawl.orders.follow(LiveSettings(concurrency=3))
+    crawl.orders.follow(LiveSettings(values={"concurrency": 3}))
     assert crawl.told() == (60.0, 60.0, 60.0)
     assert (crawl.run.in_force.concurrency, crawl.run.in_force.per_host) == (3, 3)
     assert crawl.steering.status()["concurrency"] == 3
 
 
 def test_a_file_counts_before_an_order_and_uncovers_it_when_it_is_removed(crawl: Crawl) -> None:
-    crawl.orders.follow(LiveSettings(delay_min=2000, delay_max=4000, concurrency=5))
+    crawl.orders.follow(LiveSettings(values={"delay_min": 2000, "delay_max": 4000, "concurrency": 5}))
     assert crawl.told() == (2.0, 2.0, 2.0)
     crawl.write("delay", "60")
-    crawl.orders.follow(LiveSettings(delay_min=3000, delay_max=4000))
+    crawl.orders.follow(LiveSettings(values={"delay_min": 3000, "delay_max": 4000}))
     assert crawl.told() == (60.0, 60.0, 60.0)
     assert crawl.orders.delay_max == 60.0
     crawl.write("delay", None)

@@ -121,7 +121,7 @@ def pages(job: MadeUpJob, first: int, count: int) -> list[Entry]:
     return entries
 
 
-def running_job(store: JobStore, url: str = "https://example.org/", **wishes: str) -> MadeUpJob:
+def running_job(store: JobStore, url: str = "https://example.org/", **wishes: Any) -> MadeUpJob:
     """Return a job that has run for ten minutes."""
     job = MadeUpJob.queued(store, url, **wishes).start(ago=600)
     job.count(items_downloaded=120, items_queued=200, r2xx=100, r4xx=20, bytes_downloaded=5_000_000)

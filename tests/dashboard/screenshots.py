@@ -91,11 +91,11 @@ def fill(store: JobStore) -> list[MadeUpJob]:
     pipelines = report_pipelines(store)
     jobs = []
     for (url, note, done, rate), pipeline in zip(SITES, itertools.cycle(pipelines), strict=False):
-        job = MadeUpJob.queued(store, url, note=note, started_by="mira")
+        job = MadeUpJob.queued(store, url, settings={"note": note}, started_by="mira")
         jobs.append(job.start(pipeline, ago=done / rate))
         tell(job, done, rate)
     for url, note, nick in WAITING:
-        MadeUpJob.queued(store, url, note=note, started_by=nick)
+        MadeUpJob.queued(store, url, settings={"note": note}, started_by=nick)
     for number, (url, aborted, done) in enumerate(ENDED, 1):
         job = MadeUpJob.queued(store, url, started_by="jo").start(pipelines[0], ago=number * 9000)
         tell(job, done, 3.0)

@@ -13,7 +13,7 @@ import pytest
 from dashboard_asking import IDENT, OTHER, Asking, add_lines, download, run_job, until
 from dashboard_serving import serve_in_thread
 
-from amicrawl.fleet.dashboard.api import OPERATIONS
+from amicrawl.fleet.dashboard.api import operations
 from amicrawl.fleet.dashboard.operations import document
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def asking(redis_server: RedisServer, running: Running) -> Asking:
 
 def conforms(operation_path: str, method: str, answer: Any) -> None:
     """Check *answer* against what the document says of it."""
-    described = document(OPERATIONS)
+    described = document(operations())
     operation = described["paths"]["/api/v1" + operation_path][method]
     told = operation["responses"][str(answer.status_code)]["content"]
     kind = answer.headers["content-type"].partition(";")[0]
@@ -336,7 +336,7 @@ def test_the_document_describes_every_route_and_its_schemas_hold_together(asking
         for path, methods in described["paths"].items()
         for method in methods
     }
-    assert listed == {(operation.method, operation.path) for operation in OPERATIONS}
+    assert listed == {(operation.method, operation.path) for operation in operations()}
     text = json.dumps(described)
     for name in set(re.findall(r'"#/components/schemas/([^"]+)"', text)):
         assert name in described["components"]["schemas"], name

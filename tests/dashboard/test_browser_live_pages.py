@@ -22,7 +22,7 @@ HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 def test_the_figures_of_a_job_move_while_it_runs(
     browser: Browser, store: JobStore, address: str
 ) -> None:
-    job = running_job(store, note="closing in December")
+    job = running_job(store, settings={"note": "closing in December"})
     with open_page(browser) as page:
         visit(page, address)
         row = page.locator(f'tr[data-ident="{job.ident}"]')
@@ -42,8 +42,8 @@ def test_the_figures_of_a_job_move_while_it_runs(
 def test_markup_from_the_web_stays_text_on_every_page(
     browser: Browser, store: JobStore, address: str
 ) -> None:
-    job = running_job(store, f"https://example.org/{HOSTILE}", note=HOSTILE)
-    waiting = MadeUpJob.queued(store, "https://example.net/", note=HOSTILE)
+    job = running_job(store, f"https://example.org/{HOSTILE}", settings={"note": HOSTILE})
+    waiting = MadeUpJob.queued(store, "https://example.net/", settings={"note": HOSTILE})
     store.client.hset(store.keys.job(job.ident), "started_by", HOSTILE)
     store.client.hset(store.keys.job(job.ident), "delay_min", HOSTILE)
     made_up_pipeline(store, HOSTILE)
@@ -183,7 +183,7 @@ def test_verbs_ask_first_and_change_the_record(browser: Browser, store: JobStore
         page.locator("dialog", has_text="greater than the greatest").wait_for()
         page.locator("dialog [name=max]").fill("1900")
         page.get_by_role("button", name="Set the delay").click()
-        page.locator('[data-f="delay"]', has_text="900 to 1,900 ms").wait_for()
+        page.locator('[data-setting="delay"]', has_text="900 to 1,900 ms").wait_for()
         assert store.client.hmget(key, "delay_min", "delay_max") == ["900", "1900"]
         page.locator("#pattern").fill(r"/calendar/\d+")
         page.locator("#tester").get_by_role("button", name="Add").click()

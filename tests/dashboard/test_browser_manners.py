@@ -90,13 +90,15 @@ def test_scripts_word_figures_as_the_templates_do(browser: Browser, address: str
 
 
 def test_no_page_is_wider_than_a_phone(browser: Browser, store: JobStore, address: str) -> None:
-    job = running_job(store, "https://example.org/" + "very-long-path/" * 20, note="word" * 80)
+    job = running_job(
+        store, "https://example.org/" + "very-long-path/" * 20, settings={"note": "word" * 80}
+    )
     job.facts(hosts=[{"host": "x" * 200 + ".example.org", "in_flight": 1, "pages": 2, "waiting": 3}])
     job.facts(files=[{"name": "f" * 200 + ".warc.gz", "bytes": 1, "sealed": True}])
     job.facts(history=[{"ts": 1e9 + 60 * n, "downloaded": n * n, "bytes": n} for n in range(200)])
     ended = running_job(store, "https://example.net/")
     ended.end()
-    MadeUpJob.queued(store, "https://example.com/" + "p" * 300, note="n" * 300)
+    MadeUpJob.queued(store, "https://example.com/" + "p" * 300, settings={"note": "n" * 300})
     made_up_pipeline(store, "a-pipeline-with-quite-some-name")
     job.tell(pages(job, 0, 30))
     paths = ["/", f"/jobs/{job.ident}", "/pending", "/pipelines", "/finished", "/submit", "/nowhere"]
@@ -111,7 +113,7 @@ def test_no_page_is_wider_than_a_phone(browser: Browser, store: JobStore, addres
 
 
 def test_pages_are_read_without_scripts(browser: Browser, store: JobStore, address: str) -> None:
-    job = running_job(store, note="closing")
+    job = running_job(store, settings={"note": "closing"})
     job.tell(pages(job, 0, 5))
     with open_page(browser, scripts=False) as page:
         page.goto(address)

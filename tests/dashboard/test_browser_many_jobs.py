@@ -35,7 +35,7 @@ def jobs(store: JobStore) -> list[MadeUpJob]:
     for number in range(JOBS):
         job = MadeUpJob.queued(
             store, f"https://site-{number:03d}.example.org/", started_by=NAMES[number % 3],
-            note="leap year" if number % 50 == 0 else "",
+            settings={"note": "leap year"} if number % 50 == 0 else {},
         )  # fmt: skip
         if number < RUNNING:
             job.start(pipelines[number % 2], ago=3600 - number)

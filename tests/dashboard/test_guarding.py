@@ -13,7 +13,7 @@ from loopback import free_port
 
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
-from amicrawl.fleet.dashboard.api import OPERATIONS
+from amicrawl.fleet.dashboard.api import operations
 from amicrawl.fleet.dashboard.app import BODY_LIMIT, Hosts, is_public
 from amicrawl.fleet.dashboard.operations import PREFIX
 from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
@@ -130,7 +130,7 @@ def test_two_hosts_are_none(running: Running) -> None:
 
 
 def test_every_change_needs_the_token_and_our_origin(asking: Asking, redis_server: RedisServer) -> None:
-    changes = [operation for operation in OPERATIONS if operation.method == "POST"]
+    changes = [operation for operation in operations() if operation.method == "POST"]
     assert len(changes) > 15
     with redis_server.client() as client:
         before = client.dbsize()
@@ -171,7 +171,7 @@ def test_nothing_is_changed_by_asking(asking: Asking, redis_server: RedisServer)
             }
 
         before = state()
-        for operation in OPERATIONS:
+        for operation in operations():
             path = PREFIX + operation.path.format(ident=ident, id="0" * 32, name="x")
             if operation.serve is None:
                 for method in ("GET", "HEAD"):

@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from job_changes import change
 
 from amicrawl.fleet.jobs import lookup, queues, verbs
 from amicrawl.fleet.jobs.connection import connect
@@ -118,7 +119,10 @@ def life(shared_redis: RedisServer) -> Life:
     ident = ident_of(normalised(URL))
 
     submission = Submission(
-        url=URL, note="why not", delay=(500, 600), started_by="nick", started_in="#x"
+        url=URL,
+        settings={"delay_min": 500, "delay_max": 600, "note": "why not"},
+        started_by="nick",
+        started_in="#x",
     )
     queued = seen(client, ident, monitored(client, lambda: submit(store, submission, now=NOW)), heard)
 
@@ -354,7 +358,7 @@ def test_what_archivebots_bot_queues_is_a_job_here(redis_server: RedisServer) ->
     assert (record.faults, str(record.state), record.further) == ((), "queued", {})
     assert record.job_data()["r2xx"] == 0
     assert [entry.ident for entry in queues.waiting(store)] == [ident]
-    verbs.concurrency(store, ident, 5)
+    change(store, ident, "concurrency", 5)
     claim = Claims(store).reserve(["pending-ao"], f"pipeline:{'a' * 32}", timedelta(minutes=1))
     assert claim is not None
     assert claim.unit == ident
@@ -486,7 +490,7 @@ def test_a_change_is_written_then_aged_then_published(redis_server: RedisServer)
     store = connect({"REDIS_URL": redis_server.url})
     ident = submit(store, Submission(url=URL), now=NOW).ident
     with redis_server.client() as client:
-        commands = monitored(client, lambda: verbs.delay(store, ident, 1, 2))
+        commands = monitored(client, lambda: change(store, ident, "delay", 1, 2))
         channel = f"archivebot:job:{ident}"
         writes = [c for c in commands if c[0] in {"HSET", "HINCRBY", "PUBLISH"}]
         assert [c[0] for c in writes] == ["HSET", "HSET", "HINCRBY", "PUBLISH"]

@@ -134,7 +134,7 @@ def test_a_verb_acts_on_every_job_named_and_reports_each(
         (("abort", "http://nowhere.example"), ExitCode.INPUT, "There is no job"),
         (("submit", "gopher://x"), ExitCode.USAGE, "cannot be the URL of a job"),
         (("submit",), ExitCode.USAGE, "Nothing to crawl"),
-        (("submit", URL, "--delay", "soon"), ExitCode.USAGE, "milliseconds"),
+        (("submit", URL, "--delay", "soon"), ExitCode.USAGE, "or a range"),
         (("submit", URL, "--force", "--if-older", "2d"), ExitCode.USAGE, "not both"),
         (("submit", URL, "--if-older", "long"), ExitCode.USAGE, "not an age"),
         (("submit", URL, "--list", "/nowhere/urls.txt"), ExitCode.INPUT, "cannot be read"),

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
+from job_changes import change
 from job_crawling import JobCrawl, lines_of, path_of, site, store_of, submitted
 from loopback import RawServer, page
 
@@ -27,7 +28,12 @@ def test_live_settings_are_followed_while_a_job_runs(redis_server: RedisServer, 
     """One crawl: paused, faster, with ignores that come and go, with nonsense, and aborted."""
     store = store_of(redis_server)
     with RawServer(site(400)) as server:
-        ident = submitted(redis_server, server.url, delay=(100, 120), concurrency=1, ignore_sets=())
+        ident = submitted(
+            redis_server,
+            server.url,
+            settings={"delay_min": 100, "delay_max": 120, "concurrency": 1},
+            ignore_sets=(),
+        )
         with JobCrawl(redis_server, ident, tmp_path / "out") as crawl:
             crawl.wait_until(lambda: crawl.downloaded() > 3)
             assert crawl.facts()["delay"] == 0.1
@@ -40,11 +46,11 @@ def test_live_settings_are_followed_while_a_job_runs(redis_server: RedisServer, 
             time.sleep(0.5)
             assert len(server.requests) <= asked + 1
 
-            verbs.delay(store, ident, 30, 30)
-            verbs.concurrency(store, ident, 4)
+            change(store, ident, "delay", 30, 30)
+            change(store, ident, "concurrency", 4)
             verbs.ignore(store, ident, [r"/p/[3-9]\d$"])
             crawl.wait_until(lambda: crawl.facts()["concurrency"] == 4)
-            verbs.show_ignores(store, ident)
+            change(store, ident, "reports", True)
             verbs.resume(store, ident)
             crawl.wait_until(lambda: not crawl.facts()["paused_by"])
             crawl.wait_until(lambda: crawl.facts()["ignored_dropped"] > 20)
@@ -60,7 +66,7 @@ def test_live_settings_are_followed_while_a_job_runs(redis_server: RedisServer, 
             client.hset(ident, mapping={"delay_min": "30", "concurrency": "4"})
             verbs.unignore(store, ident, [r"/p/[3-9]\d$"])
             crawl.wait_until(lambda: not crawl.facts()["faults"])
-            verbs.delay(store, ident, 200, 200)
+            change(store, ident, "delay", 200, 200)
             verbs.abort(store, ident, now=time.time())
             code, record, entries = crawl.watched_to_its_end()
         assert code == 6
@@ -98,7 +104,11 @@ def test_a_redis_that_was_killed_and_is_empty_is_told_everything_again(
     store = store_of(redis_server)
     # All that happens shall happen before it is over: as slowly as it goes, that takes 20 s.
     with RawServer(site(400)) as server:
-        ident = submitted(redis_server, server.url, delay=(50, 50), concurrency=2, note="kept")
+        ident = submitted(
+            redis_server,
+            server.url,
+            settings={"delay_min": 50, "delay_max": 50, "concurrency": 2, "note": "kept"},
+        )
         redis_server.client().sadd(f"{ident}_ignores", "never-there")
         with JobCrawl(redis_server, ident, tmp_path / "out") as crawl:
             crawl.wait_until(lambda: crawl.downloaded() > 3)
@@ -128,7 +138,7 @@ def test_a_redis_that_was_killed_and_is_empty_is_told_everything_again(
             # Emptied while both run.
             client.flushall()
             crawl.wait_until(lambda: crawl.record().get("url") == before["url"])
-            verbs.delay(store, ident, 0, 0)
+            change(store, ident, "delay", 0, 0)
             assert crawl.ended() == 0
         said, record = crawl.said(), crawl.record()
     assert "Redis had lost this job" in said
@@ -149,7 +159,9 @@ def test_a_killed_crawl_of_a_job_goes_on_with_the_right_figures(
 ) -> None:
     with RawServer(site(100)) as server:
         # What it has done is told once a second: it shall not be over by then.
-        ident = submitted(redis_server, server.url, delay=(60, 60), concurrency=2)
+        ident = submitted(
+            redis_server, server.url, settings={"delay_min": 60, "delay_max": 60, "concurrency": 2}
+        )
         lease = {"AMICRAWL_JOB_LEASE": "2"}
         with JobCrawl(redis_server, ident, tmp_path / "out", variables=lease) as crawl:
             crawl.wait_until(lambda: crawl.downloaded() > 10)
@@ -184,7 +196,11 @@ def test_the_list_of_a_list_job_is_fetched_and_its_lines_are_crawled(
         return page(b'<a href="/further">x</a><img src="/i.png">', "Content-Type: text/html")
 
     with RawServer(answer) as server:
-        wishes: dict[str, Any] = {"is_list": True, "depth": "shallow", "delay": (0, 0)}
+        wishes: dict[str, Any] = {
+            "is_list": True,
+            "depth": "shallow",
+            "settings": {"delay_min": 0, "delay_max": 0},
+        }
         ident = submitted(redis_server, f"{server.url}/list", **wishes)
         gone = submitted(redis_server, f"{server.url}/gone", **wishes)
         with (

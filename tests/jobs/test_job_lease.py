@@ -57,7 +57,9 @@ def test_a_crawl_that_was_frozen_past_its_lease_writes_nothing_more(
     """Somebody else has taken the job over meanwhile, as Redis knows."""
     claims = Claims(store_of(redis_server))
     with RawServer(site(300)) as server:
-        ident = submitted(redis_server, server.url, delay=(20, 20), concurrency=4)
+        ident = submitted(
+            redis_server, server.url, settings={"delay_min": 20, "delay_max": 20, "concurrency": 4}
+        )
         variables = held(redis_server, tmp_path)
         with JobCrawl(redis_server, ident, tmp_path / "out", variables=variables) as crawl:
             crawl.wait_until(lambda: crawl.downloaded() > 10)
@@ -82,7 +84,9 @@ def test_a_newer_fence_stops_a_crawl_that_redis_cannot_tell(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
     with RawServer(site(300)) as server:
-        ident = submitted(redis_server, server.url, delay=(20, 20), concurrency=4)
+        ident = submitted(
+            redis_server, server.url, settings={"delay_min": 20, "delay_max": 20, "concurrency": 4}
+        )
         variables = held(redis_server, tmp_path)
         with JobCrawl(redis_server, ident, tmp_path / "out", variables=variables) as crawl:
             crawl.wait_until(lambda: crawl.downloaded() > 5)
@@ -99,7 +103,9 @@ def test_a_crawl_that_cannot_reach_redis_pauses_when_its_lease_ends_and_goes_on_
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
     with RawServer(site(120)) as server:
-        ident = submitted(redis_server, server.url, delay=(50, 50), concurrency=2)
+        ident = submitted(
+            redis_server, server.url, settings={"delay_min": 50, "delay_max": 50, "concurrency": 2}
+        )
         variables = held(redis_server, tmp_path)
         with JobCrawl(redis_server, ident, tmp_path / "out", variables=variables) as crawl:
             crawl.wait_until(lambda: crawl.downloaded() > 5)

@@ -93,7 +93,7 @@ def test_what_a_pipeline_has_claimed_is_crawled_by_its_token_only(
 def test_a_job_that_redis_loses_between_its_claim_and_its_crawl_is_written_back(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    ident, client = submitted(redis_server, URL, note="kept"), redis_server.client()
+    ident, client = submitted(redis_server, URL, settings={"note": "kept"}), redis_server.client()
     store = store_of(redis_server)
     begin_epoch(store)
     claim = Claims(store).reserve(["pending"], "pipeline:x", timedelta(seconds=9))
@@ -112,7 +112,7 @@ def test_a_job_that_redis_loses_between_its_claim_and_its_crawl_is_written_back(
 def test_a_job_that_only_its_directory_remembers_is_written_down_again(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    ident = submitted(redis_server, URL, note="kept")
+    ident = submitted(redis_server, URL, settings={"note": "kept"})
     first = opened(redis_server, ident, tmp_path)
     first.copy.write(tmp_path, disk=Disk())
     client = redis_server.client()

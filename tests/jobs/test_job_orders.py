@@ -32,9 +32,9 @@ def ignores_of(run: Run) -> set[str]:
 
 def test_each_request_draws_its_own_delay_between_the_least_and_the_greatest(run: Run) -> None:
     orders = LiveJobSettings(run, random=Random(7))
-    assert orders.follow(LiveSettings(delay_min=250, delay_max=375, concurrency=3)) == [
-        "concurrency 3, delay 250 to 375 ms"
-    ]
+    assert orders.follow(
+        LiveSettings(values={"delay_min": 250, "delay_max": 375, "concurrency": 3})
+    ) == ["concurrency 3, delay 250 to 375 ms"]
     waits = []
     for host in range(200):
         run.gates.start(host, 0.0)
@@ -42,7 +42,7 @@ def test_each_request_draws_its_own_delay_between_the_least_and_the_greatest(run
         waits.append(run.gates.opens_at(host))
     assert 0.25 <= min(waits) < 0.26
     assert 0.365 < max(waits) <= 0.375
-    orders.follow(LiveSettings(delay_min=100, delay_max=100))
+    orders.follow(LiveSettings(values={"delay_min": 100, "delay_max": 100}))
     run.gates.start(999, 0.0)
     run.gates.end(999, 0.0)
     assert run.gates.opens_at(999) == 0.1
@@ -50,13 +50,13 @@ def test_each_request_draws_its_own_delay_between_the_least_and_the_greatest(run
 
 def test_concurrency_bounds_the_crawl_and_each_host_and_the_machine_bounds_it(run: Run) -> None:
     orders = LiveJobSettings(run)
-    orders.follow(LiveSettings(concurrency=2, delay_min=0))
+    orders.follow(LiveSettings(values={"concurrency": 2, "delay_min": 0}))
     assert run.limit.limit == 2
     run.gates.start(1, 0.0)
     assert run.gates.may_start(1, 1.0)
     run.gates.start(1, 1.0)
     assert not run.gates.may_start(1, 2.0)
-    orders.follow(LiveSettings(concurrency=9999))
+    orders.follow(LiveSettings(values={"concurrency": 9999}))
     assert orders.concurrency == run.config.inflight_max
 
 
@@ -74,7 +74,11 @@ def test_ignores_come_and_go_and_those_of_the_configuration_stay(run: Run) -> No
 
 def test_what_says_nothing_changes_nothing(run: Run) -> None:
     orders = LiveJobSettings(run)
-    orders.follow(LiveSettings(delay_min=500, delay_max=500, concurrency=1, ignores=frozenset({"a$"})))
+    orders.follow(
+        LiveSettings(
+            values={"delay_min": 500, "delay_max": 500, "concurrency": 1}, ignores=frozenset({"a$"})
+        )
+    )
     assert orders.follow(LiveSettings(paused=None, ignores=None)) == []
     assert ignores_of(run) == {"a$", "configured"}
     assert orders.delay == 0.5

@@ -55,17 +55,17 @@ def test_each_wish_has_its_queue(store: JobStore, asked: dict[str, Any], queue: 
         {"large": True, "depth": "shallow"},
         {"pipeline": "a:b"},
         {"pipeline": "x" * 31},
-        {"delay": (5, 4)},
-        {"delay": (-1, 4)},
-        {"delay": (0, 10_000_000)},
-        {"concurrency": 0},
-        {"concurrency": 100},
+        {"settings": {"delay_min": 5, "delay_max": 4}},
+        {"settings": {"delay_min": -1, "delay_max": 4}},
+        {"settings": {"delay_min": 0, "delay_max": 10_000_000}},
+        {"settings": {"concurrency": 0}},
+        {"settings": {"concurrency": 100}},
         {"ignore_sets": ("no-such-set",)},
         {"ignores": ("(",)},
         {"ignores": ("a\nb",)},
-        {"note": "two\nlines"},
-        {"note": "x" * 1001},
-        {"user_agent": "a\r\nX-Forged: 1"},
+        {"settings": {"note": "two\nlines"}},
+        {"settings": {"note": "x" * 1001}},
+        {"settings": {"user_agent": "a\r\nX-Forged: 1"}},
         {"started_by": "\x1b[2J"},
         {"url": "nothing"},
         {"config": "x" * (2 << 20)},
@@ -82,11 +82,14 @@ def test_what_cannot_be_followed_is_refused_and_nothing_written(
 
 def test_everything_asked_for_is_in_the_record(store: JobStore) -> None:
     asked: dict[str, Any] = {
-        "delay": (1, 2),
-        "concurrency": 9,
-        "note": " n ",
-        "user_agent": "UA",
-        "offsite_links": False,
+        "settings": {
+            "delay_min": 1,
+            "delay_max": 2,
+            "concurrency": 9,
+            "note": " n ",
+            "user_agent": "UA",
+            "no_offsite_links": True,
+        },
         "ignore_sets": ("forums",),
         "ignores": ("own$",),
         "config": "[seeds]\n",
@@ -108,7 +111,7 @@ def test_of_many_who_submit_the_same_at_once_one_does(
     def attempt(number: int) -> bool:
         own = connect({"REDIS_URL": redis_server.url})
         try:
-            submit(own, Submission(url=URL, note=f"{number}"), now=NOW)
+            submit(own, Submission(url=URL, settings={"note": f"{number}"}), now=NOW)
         except JobExistsError:
             return False
         finally:
@@ -159,7 +162,7 @@ def test_another_depth_of_the_same_url_is_told_of(store: JobStore) -> None:
 
 
 def test_an_ended_job_is_crawled_again_if_asked_and_begins_from_nothing(store: JobStore) -> None:
-    submitted(store, note="old", config="old")
+    submitted(store, settings={"note": "old"}, config="old")
     ended(store, NOW - 100)
     store.client.hset(store.keys.claim(IDENT), mapping={"state": "done", "attempt": "4"})
     store.client.expire(IDENT, 50)

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from job_changes import change
 
 from amicrawl.errors import UsageError
 from amicrawl.fleet.jobs import lookup, queues, verbs
@@ -27,11 +28,11 @@ CHANGES: dict[str, Callable[[JobStore, str], object]] = {
     "ignore": lambda store, ident: verbs.ignore(store, ident, ["x$"]),
     "unignore": lambda store, ident: verbs.unignore(store, ident, ["x$"]),
     "ignore-set": lambda store, ident: verbs.add_ignore_sets(store, ident, ["forums"]),
-    "delay": lambda store, ident: verbs.delay(store, ident, 1, 2),
-    "concurrency": lambda store, ident: verbs.concurrency(store, ident, 9),
-    "note": lambda store, ident: verbs.note(store, ident, "n"),
-    "reports on": verbs.show_ignores,
-    "reports off": verbs.hide_ignores,
+    "delay": lambda store, ident: change(store, ident, "delay", 1, 2),
+    "concurrency": lambda store, ident: change(store, ident, "concurrency", 9),
+    "note": lambda store, ident: change(store, ident, "note", "n"),
+    "reports on": lambda store, ident: change(store, ident, "reports", True),
+    "reports off": lambda store, ident: change(store, ident, "reports", False),
     "pause": verbs.pause,
     "resume": verbs.resume,
     "abort": lambda store, ident: verbs.abort(store, ident, now=NOW),
@@ -107,27 +108,27 @@ def test_an_expression_that_no_crawl_can_use_refuses_all_of_them(jobs: JobStore)
 def test_ranges_are_those_of_the_bot(jobs: JobStore) -> None:
     for least, greatest in ((2, 1), (-1, 1), (0, 10_000_000)):
         with pytest.raises(UsageError):
-            verbs.delay(jobs, IDENT, least, greatest)
+            change(jobs, IDENT, "delay", least, greatest)
     for number in (0, 100, -3):
         with pytest.raises(UsageError):
-            verbs.concurrency(jobs, IDENT, number)
-    verbs.delay(jobs, IDENT, 0, 9_999_999)
-    verbs.concurrency(jobs, IDENT, 99)
+            change(jobs, IDENT, "concurrency", number)
+    change(jobs, IDENT, "delay", 0, 9_999_999)
+    change(jobs, IDENT, "concurrency", 99)
     record = lookup.job(jobs, IDENT)
     assert (record.delay_min, record.delay_max, record.concurrency) == (0, 9_999_999, 99)
 
 
 def test_flags_are_set_and_removed_never_written_false(jobs: JobStore) -> None:
-    verbs.show_ignores(jobs, IDENT)
+    change(jobs, IDENT, "reports", True)
     assert not jobs.client.hexists(IDENT, "suppress_ignore_reports")
-    verbs.hide_ignores(jobs, IDENT)
+    change(jobs, IDENT, "reports", False)
     assert jobs.client.hget(IDENT, "suppress_ignore_reports") == "true"
     verbs.pause(jobs, IDENT)
     assert lookup.desired(jobs, IDENT) == {"paused": "1"}
     assert verbs.resume(jobs, IDENT)
     assert not verbs.resume(jobs, IDENT)
-    verbs.note(jobs, IDENT, "n")
-    verbs.note(jobs, IDENT, " ")
+    change(jobs, IDENT, "note", "n")
+    change(jobs, IDENT, "note", " ")
     assert not jobs.client.hexists(IDENT, "note")
 
 

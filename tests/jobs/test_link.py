@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import redis
 from faulty_store import Cable
+from job_changes import change
 from job_crawling import store_of, submitted
 
 from amicrawl.clock import steady_clock
@@ -138,7 +139,7 @@ def test_a_crawl_that_feeds_nothing_loses_its_lease_and_gains_it_again(crawl: Cr
 def test_what_is_changed_is_told_without_being_fed(crawl: Crawl) -> None:
     """Between two flushes the link hears of it."""
     crawl.until(lambda: crawl.told)
-    verbs.delay(crawl.store, crawl.ident, 700, 900)
+    change(crawl.store, crawl.ident, "delay", 700, 900)
     verbs.pause(crawl.store, crawl.ident)
     deadline = time.monotonic() + 60
     while not (crawl.told[-1].settings and crawl.told[-1].settings.paused):
@@ -146,7 +147,7 @@ def test_what_is_changed_is_told_without_being_fed(crawl: Crawl) -> None:
         time.sleep(0.02)
     settings = crawl.told[-1].settings
     assert settings is not None
-    assert (settings.delay_min, settings.delay_max) == (700, 900)
+    assert (settings.values["delay_min"], settings.values["delay_max"]) == (700, 900)
     assert crawl.link.copy.record["delay_min"] == "700"
     assert crawl.link.copy.desired == {"paused": "1"}
 

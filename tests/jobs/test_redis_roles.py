@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from job_changes import change
 from redis.exceptions import NoPermissionError
 
 from amicrawl.fleet.jobs import logs, lookup, queues, redis_values, verbs
@@ -77,7 +78,7 @@ def test_a_controller_submits_steers_and_tidies(roles: dict[str, JobStore]) -> N
     first, second, third, _ = (ident_of(url) for url in URLS)
     queues.move(store, first, place=queues.LAST)
     queues.move(store, second, place=1, queue="pending")
-    verbs.delay(store, first, 1, 2)
+    change(store, first, "delay", 1, 2)
     verbs.ignore(store, first, ["x$"])
     verbs.pause(store, first)
     assert verbs.abort(store, third, now=NOW) is verbs.Aborted.REMOVED

@@ -8,15 +8,16 @@ what it has done.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from amicrawl.cli.job.listing import JobArgument, dead, ident_in, log, ls, pending, show, status, where
+from amicrawl.cli.job.settings import command_of
 from amicrawl.cli.job.submission import submit
 from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.fleet.jobs import queues, verbs
+from amicrawl.fleet.jobs import job_settings, queues, verbs
 from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
@@ -37,11 +38,6 @@ Patterns = Annotated[
 ]
 ExactPatterns = Annotated[list[str], typer.Argument(metavar="PATTERN...", help="Their exact text.")]
 SetNames = Annotated[list[str], typer.Argument(metavar="SET...", help="Names of shipped sets.")]
-Least = Annotated[int, typer.Argument(metavar="MIN", help="Milliseconds.")]
-Greatest = Annotated[int | None, typer.Argument(metavar="MAX", help="Milliseconds; MIN without it.")]
-Requests = Annotated[int, typer.Argument(metavar="N", help="Requests at once.")]
-NoteText = Annotated[str, typer.Argument(metavar="TEXT", help="Empty to remove it.")]
-OnOrOff = Annotated[Literal["on", "off"], typer.Argument(metavar="on|off")]
 PlaceInQueue = Annotated[
     str, typer.Argument(metavar="PLACE", help="Position (1: the next), front or back.")
 ]
@@ -117,37 +113,6 @@ def ignore_set(store: JobStore, job: JobArgument, names: SetNames) -> None:
 
 
 @with_store
-def delay(store: JobStore, job: JobArgument, least: Least, greatest: Greatest = None) -> None:
-    """Set the time between two requests.
-
-    Example: amicrawl job delay https://example.org/ 500 2000
-    """
-    most = least if greatest is None else greatest
-    verbs.delay(store, job, least, most)
-    typer.echo(f"Delay is {least} to {most} ms.")
-
-
-@with_store
-def concurrency(store: JobStore, job: JobArgument, number: Requests) -> None:
-    """Set how many requests are made at once.
-
-    Example: amicrawl job concurrency https://example.org/ 3
-    """
-    verbs.concurrency(store, job, number)
-    typer.echo(f"Concurrency is {number}.")
-
-
-@with_store
-def note(store: JobStore, job: JobArgument, text: NoteText) -> None:
-    """Set the note that is shown with a job.
-
-    Example: amicrawl job note https://example.org/ 'closes on 31 January'
-    """
-    verbs.note(store, job, text)
-    typer.echo("Noted." if text.strip() else "The note is removed.")
-
-
-@with_store
 def expire(store: JobStore, jobs: Jobs) -> None:
     """Delete the records of ended jobs, so that their URLs can be submitted again. Captures are kept.
 
@@ -190,16 +155,6 @@ def resume(store: JobStore, jobs: Jobs) -> None:
 
 
 @with_store
-def reports(store: JobStore, job: JobArgument, to: OnOrOff) -> None:
-    """Log ignored URLs, or do not.
-
-    Example: amicrawl job reports https://example.org/ off
-    """
-    (verbs.show_ignores if to == "on" else verbs.hide_ignores)(store, job)
-    typer.echo(f"Ignored URLs are {'' if to == 'on' else 'not '}logged.")
-
-
-@with_store
 def move(store: JobStore, job: JobArgument, to: PlaceInQueue, *, queue: Queue = None) -> None:
     """Move a queued job within its queue, or to another queue.
 
@@ -220,8 +175,8 @@ app = typer.Typer(
 _VERBS: tuple[Callable[..., None], ...] = (
     *(submit, status, ls, show, log, pending),
     *(abort, ignore, unignore, ignore_set),
-    *(delay, concurrency, note, where, expire),
-    *(pause, resume, reports, move, dead),
+    *(command_of(setting) for setting in job_settings.live()),
+    *(where, expire, pause, resume, move, dead),
 )
 for verb in _VERBS:
     app.command()(verb)

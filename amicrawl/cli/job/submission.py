@@ -9,11 +9,12 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
 from amicrawl.cli.job.listing import EVERY, moment
+from amicrawl.cli.job.settings import given_in, options_of
 from amicrawl.cli.options import AsJson, grouped
 from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import ExitCode, InputError, UsageError
@@ -24,14 +25,19 @@ from amicrawl.fleet.jobs import (
     RedisUnavailable,
     Submission,
     Submitted,
+    job_settings,
     lookup,
 )
 from amicrawl.fleet.jobs import submit as submit_job
 from amicrawl.fleet.jobs.lookup import LARGEST_LIST
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from amicrawl.crawlfile import CrawlFile
     from amicrawl.fleet.jobs import JobRecord
+
+SettingOptions: Any = options_of(job_settings.SETTINGS)
 
 _CODES = {
     JobState.COMPLETED: ExitCode.DONE,
@@ -40,8 +46,6 @@ _CODES = {
 }
 _AGE = re.compile(r"([0-9]{1,6})([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86_400}
-_DELAY = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
-
 
 Url = Annotated[str | None, typer.Argument(metavar="URL", help="Start URL.")]
 UrlList = Annotated[
@@ -70,23 +74,14 @@ class JobOptions:
     shallow: Annotated[
         bool, typer.Option("--shallow", help="Only the page, with what it needs to be shown.")
     ] = False
-    note: Annotated[str, typer.Option(help="Shown with the job.")] = ""
     pipeline: Annotated[
         str, typer.Option(metavar="TAG", help="Only pipelines with TAG in their nickname.")
     ] = ""
     large: Annotated[bool, typer.Option("--large", help="Only pipelines for large jobs.")] = False
-    user_agent: Annotated[str, typer.Option(help="User-Agent of its requests.")] = ""
-    delay: Annotated[
-        str | None, typer.Option(metavar="MS|MIN-MAX", help="Milliseconds between two requests.")
-    ] = None
-    concurrency: Annotated[int | None, typer.Option(help="Requests at once.")] = None
     browser: Annotated[
         Literal["always", "auto"] | None,
         typer.Option(help="Open pages in Chromium, as for `amicrawl crawl`; alone: always."),
     ] = None
-    no_offsite_links: Annotated[
-        bool, typer.Option("--no-offsite-links", help="Leave out pages of other hosts.")
-    ] = False
     ignore_set: Annotated[
         list[str] | None,
         typer.Option(
@@ -111,21 +106,19 @@ class JobOptions:
         ),
     ] = "command line"
 
-    def submission(self, target: _JobTarget, config: str | None, pace: _RecordSettings) -> Submission:
-        """Return the job for *target*. The text of a crawl file, *config*, and its *pace* count less."""
+    def submission(
+        self, target: _JobTarget, config: str | None, settings: Mapping[str, job_settings.Value]
+    ) -> Submission:
+        """Return the job for *target* with *settings*, which count more than the crawl file *config*."""
         return Submission(
             url=target.url,
             depth="shallow" if self.shallow else "inf",
             is_list=target.is_list,
             lines=target.lines,
             config=self._with_browser(config),
-            note=self.note,
+            settings=settings,
             pipeline=self.pipeline,
             large=self.large,
-            user_agent=self.user_agent,
-            delay=_delay(self.delay) or pace.delay,
-            concurrency=self.concurrency or pace.concurrency,
-            offsite_links=not self.no_offsite_links,
             ignore_sets=tuple(_names(self.ignore_set or [])),
             ignores=tuple(self.ignore or ()),
             started_by=self.started_by or _user(),
@@ -151,6 +144,7 @@ def submit(
     url_list: UrlList = None,
     config: Config = None,
     job: JobOptions,
+    settings: SettingOptions,
     wait: Wait = False,
     as_json: AsJson = False,
 ) -> None:
@@ -159,8 +153,9 @@ def submit(
     A URL has one job, whatever its depth; one that is there already is refused, which --force and
     --if-older change for jobs that have ended. Example: amicrawl job submit http://example.org/ --wait
     """
-    text, pace = (None, _RecordSettings()) if config is None else _config_of(config)
-    submission = job.submission(_target(url, url_list), text, pace)
+    text, pace = (None, {}) if config is None else _config_of(config)
+    values = {**pace, **given_in(settings, job_settings.SETTINGS)}
+    submission = job.submission(_target(url, url_list), text, values)
     try:
         submitted = submit_job(store, submission, now=time.time())
     except JobExistsError as error:
@@ -235,15 +230,11 @@ def _lines_of(path: Path) -> str:
         raise InputError(f"{path} is not a list of URLs: byte {error.start} is not UTF-8.") from error
 
 
-class _RecordSettings(NamedTuple):
-    """What a crawl file says of the settings that a job has in its record, which go before the file."""
+def _config_of(config: Path) -> tuple[str, dict[str, job_settings.Value]]:
+    """Return what a crawl file says, checked, as text that another machine can follow; and its pace.
 
-    delay: tuple[int, int] | None = None
-    concurrency: int | None = None
-
-
-def _config_of(config: Path) -> tuple[str, _RecordSettings]:
-    """Return what a crawl file says, checked, as text that another machine can follow; and its pace."""
+    The pace is in the record of a job, which goes before the file.
+    """
     # Loaded for a job that has one: to check a file takes as much loading as to talk to Redis.
     from amicrawl.crawlfile import CrawlFileError, effective, examine  # noqa: PLC0415
 
@@ -252,10 +243,11 @@ def _config_of(config: Path) -> tuple[str, _RecordSettings]:
         raise CrawlFileError(examined.faults)
     _check_for_a_job(config, examined.file)
     delay = examined.file.settings.get("AMICRAWL_DELAY")
-    ms = None if delay is None else round(float(delay) * 1000)
-    pace = _RecordSettings(
-        None if ms is None else (ms, ms), examined.file.settings.get("AMICRAWL_PER_HOST")
-    )
+    pace: dict[str, job_settings.Value] = {}
+    if delay is not None:
+        pace["delay_min"] = pace["delay_max"] = round(float(delay) * 1000)
+    if (at_once := examined.file.settings.get("AMICRAWL_PER_HOST")) is not None:
+        pace["concurrency"] = at_once
     return effective(examined.sheet, directory=Path.cwd()), pace
 
 
@@ -269,15 +261,6 @@ def _check_for_a_job(config: Path, crawl_file: CrawlFile) -> None:
 
 def _with_scheme(url: str) -> str:
     return url if "://" in url else f"http://{url}"
-
-
-def _delay(text: str | None) -> tuple[int, int] | None:
-    if text is None:
-        return None
-    match = _DELAY.fullmatch(text)
-    if match is None:
-        raise UsageError(f"--delay {text!r} is not a delay: give milliseconds, 500 or 250-375.")
-    return int(match[1]), int(match[2] or match[1])
 
 
 def _again(if_older: str | None, *, force: bool) -> Literal["never", "ended"] | int:

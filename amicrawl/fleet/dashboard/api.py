@@ -17,12 +17,13 @@ from amicrawl.fleet.dashboard.operations import Call, Operation, document
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.stream import events, stream, types_in
 from amicrawl.fleet.dashboard.users import Role
-from amicrawl.fleet.jobs import JobState, checked_pattern
+from amicrawl.fleet.jobs import JobState, checked_pattern, job_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pydantic import BaseModel
+
 
 _TRIED = 1000
 _SHOWN = 100
@@ -127,9 +128,9 @@ def list_ignore_sets(_call: Call) -> Any:
     return {"sets": [{"name": name, "patterns": len(ignore_set(name))} for name in set_names()]}
 
 
-def openapi(_call: Call) -> Any:
+def openapi(call: Call) -> Any:
     """Describe this API."""
-    return document(OPERATIONS)
+    return document(operations(call.site.job_settings))
 
 
 def _get(
@@ -160,13 +161,12 @@ def _verb(name: str, run: Callable[[Call], Any], body: type[BaseModel] = bodies.
     return _post(f"/jobs/{{ident}}/{name}", run, shapes.Done, body)
 
 
-OPERATIONS = (
+_OPERATIONS = (
     _get("/session", session, shapes.SessionFacts, role=None),
     _get("/openapi.json", openapi, dict[str, Any], role=None),
     _get("/status", status, shapes.Totals),
     _get("/events", events, str, query=bodies.EventsQuery, serve=stream),
     _get("/jobs", list_jobs, shapes.Jobs, query=bodies.JobsQuery),
-    _post("/jobs", changing.submit_job, shapes.Submitted, bodies.Submit, status=201),
     _get("/jobs/{ident}", show_job, shapes.JobDetail),
     _get("/jobs/{ident}/log", show_log, shapes.Log, query=bodies.LogQuery),
     _get("/jobs/{ident}/ignores", show_ignores, shapes.Ignores),
@@ -183,10 +183,6 @@ OPERATIONS = (
     _verb("ignore", changing.add_ignore, bodies.OnePattern),
     _verb("unignore", changing.remove_ignore, bodies.OnePattern),
     _verb("ignore-set", changing.add_ignore_set, bodies.NamedSet),
-    _verb("delay", changing.set_delay, bodies.DelayRange),
-    _verb("concurrency", changing.set_concurrency, bodies.Concurrency),
-    _verb("note", changing.set_note, bodies.Note),
-    _verb("reports", changing.set_reports, bodies.Switch),
     _verb("expire", changing.expire_job),
     _get("/pipelines", list_pipelines, shapes.Pipelines),
     _post("/pipelines/{id}/drain", changing.drain_pipeline, shapes.Drained, bodies.Switch),
@@ -201,4 +197,18 @@ OPERATIONS = (
     _post("/users/{name}/token", changing.add_token, shapes.NewToken, role=Role.admin),
     _post("/users/{name}/remove", changing.remove_user, shapes.KnownUsers, role=Role.admin),
 )
-"""Every operation, in the order of the document."""
+"""Those that have nothing to do with settings of jobs."""
+
+
+def operations(
+    settings: Sequence[job_settings.JobSetting] = job_settings.SETTINGS,
+) -> tuple[Operation, ...]:
+    """Return every operation, in the order of the document; jobs have *settings*."""
+    return (
+        *_OPERATIONS,
+        _post("/jobs", changing.submit_job, shapes.Submitted, bodies.submit_body(settings), status=201),
+        *(
+            _verb(each.verb, changing.setting_change(each), bodies.setting_body(each))
+            for each in job_settings.live(settings)
+        ),
+    )

@@ -18,13 +18,13 @@ from amicrawl.fleet.jobs import (
     JobExistsError,
     Submission,
     WrongStateError,
+    job_settings,
     queues,
     submit,
     tell_to_drain,
     verbs,
 )
 from amicrawl.fleet.jobs.record import LIVE
-from amicrawl.fleet.jobs.submission import DELAY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -42,22 +42,19 @@ def submit_job(call: Call) -> Any:
     """Submit a job."""
     body = call.body
     _check_limit(call)
-    delay = None
-    if body.delay_min is not None or body.delay_max is not None:
-        least = body.delay_min if body.delay_min is not None else min(DELAY[0], body.delay_max)
-        delay = least, body.delay_max if body.delay_max is not None else max(DELAY[1], least)
+    declared = call.site.job_settings
+    said = {
+        each.name: getattr(body, each.name)
+        for each in job_settings.fields(job_settings.submitted(declared))
+    }
     wanted = Submission(
         url=body.url,
         depth="shallow" if body.shallow else "inf",
         is_list=body.is_list or body.lines is not None,
         lines=body.lines,
-        note=body.note or "",
+        settings={name: value for name, value in said.items() if value is not None},
         pipeline=body.pipeline or "",
         large=body.large,
-        user_agent=body.user_agent or "",
-        delay=delay,
-        concurrency=body.concurrency,
-        offsite_links=not body.no_offsite_links,
         ignore_sets=tuple(body.ignore_sets),
         ignores=tuple(body.ignores),
         started_by=_name(call),
@@ -67,7 +64,7 @@ def submit_job(call: Call) -> Any:
     store = call.site.store
     try:
         with store.answering():
-            done = submit(store, wanted, now=time.time())
+            done = submit(store, wanted, now=time.time(), declared=declared)
     except JobExistsError as error:
         advice = (
             "To crawl it again, tick “Crawl it again”, or send `again`."
@@ -121,29 +118,16 @@ def add_ignore_set(call: Call) -> Any:
     return _done(call, verbs.add_ignore_sets, [call.body.name], said="{} patterns were added.")
 
 
-def set_delay(call: Call) -> Any:
-    """Set how long the crawl of a job waits between two requests."""
-    least, greatest = call.body.min, call.body.max
-    said = f"The delay is {least} to {greatest} ms now."
-    return _done(call, verbs.delay, least, greatest, said=said)
+def setting_change(setting: job_settings.JobSetting) -> Callable[[Call], Any]:
+    """Return the operation that changes *setting* of a job."""
 
+    def change(call: Call) -> Any:
+        values = {each.name: getattr(call.body, each.argument) for each in setting.fields}
+        return _done(call, verbs.change_setting, setting, values, said="{}")
 
-def set_concurrency(call: Call) -> Any:
-    """Set how many requests the crawl of a job makes at once."""
-    workers = call.body.workers
-    return _done(call, verbs.concurrency, workers, said=f"The concurrency is {workers} now.")
-
-
-def set_note(call: Call) -> Any:
-    """Set or remove the note that is shown with a job."""
-    return _done(call, verbs.note, call.body.note, said="The note was changed.")
-
-
-def set_reports(call: Call) -> Any:
-    """Set whether the log of a job reports ignored URLs."""
-    if call.body.on:
-        return _done(call, verbs.show_ignores, said="The log reports ignored URLs now.")
-    return _done(call, verbs.hide_ignores, said="The log does not report ignored URLs now.")
+    change.__name__ = f"set_{setting.name}"
+    change.__doc__ = setting.meaning
+    return change
 
 
 def expire_job(call: Call) -> Any:

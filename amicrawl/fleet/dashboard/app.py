@@ -23,7 +23,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 
-from amicrawl.fleet.dashboard.api import OPERATIONS
+from amicrawl.fleet.dashboard.api import operations
 from amicrawl.fleet.dashboard.board import Board
 from amicrawl.fleet.dashboard.hub import Hub
 from amicrawl.fleet.dashboard.operations import PREFIX, routes
@@ -32,9 +32,10 @@ from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.shown_pages import JobPages
 from amicrawl.fleet.dashboard.summaries import Summaries
 from amicrawl.fleet.dashboard.visitors import Visitors
+from amicrawl.fleet.jobs import job_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from starlette.requests import Request
@@ -216,7 +217,11 @@ def application(site: Site, *, hosts: Hosts) -> ASGIApp:
         return await pages.problem(request, problem)
 
     app = Starlette(
-        routes=[*routes(OPERATIONS, site), Route(f"{PREFIX}/{{rest:path}}", _nowhere), *pages.routes()],
+        routes=[
+            *routes(operations(site.job_settings), site),
+            Route(f"{PREFIX}/{{rest:path}}", _nowhere),
+            *pages.routes(),
+        ],
         exception_handlers={HTTPException: refused, 500: broken},
     )
     hub = site.hub
@@ -254,6 +259,7 @@ class Site:
     """What browsers have shown in jobs."""
     jobs_per_user: int = 0
     """Jobs of one user that may be queued or run at once, unless an admin's; 0 for any number."""
+    job_settings: Sequence[job_settings.JobSetting] = job_settings.SETTINGS
 
 
 def site_of(

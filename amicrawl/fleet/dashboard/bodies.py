@@ -1,17 +1,22 @@
 """Bodies: what a request may say, as models that refuse whatever they do not know. Pure.
 
-Bounds here keep nonsense out; what a pattern or a delay means is judged by the jobs themselves.
+Bounds here keep nonsense out; what a pattern or a delay means is judged by the jobs themselves. The
+fields for settings of jobs follow from their declaration (`job_settings`).
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, create_model
 
 from amicrawl.fleet.dashboard.job_choice import ORDERS
 from amicrawl.fleet.dashboard.users import LEAST, MOST
-from amicrawl.fleet.jobs import LONGEST_DELAY, LONGEST_NOTE, LONGEST_PATTERN, MOST_CONCURRENCY
+from amicrawl.fleet.jobs import LONGEST_PATTERN, job_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 
 Url = Annotated[str, StringConstraints(min_length=1, max_length=8192, strip_whitespace=True)]
 Short = Annotated[str, StringConstraints(max_length=500)]
@@ -20,8 +25,6 @@ Ident = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]{16,25}$")]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 Filter = Annotated[str, StringConstraints(max_length=200)]
 _SORTS = rf"^-?({'|'.join(ORDERS)})$"
-Delay = Annotated[int, Field(ge=0, le=LONGEST_DELAY)]
-Workers = Annotated[int, Field(ge=1, le=MOST_CONCURRENCY)]
 
 
 class RequestBody(BaseModel):
@@ -34,29 +37,48 @@ class Nothing(RequestBody):
     """An empty object."""
 
 
-class Submit(RequestBody):
-    """A job to be submitted."""
+class SubmittedJob(RequestBody):
+    """A job to be submitted, without its settings."""
 
     url: Url
     shallow: bool = False
     """Only that page and what it needs."""
     is_list: bool = False
     """Whether the URL is that of a list of URLs."""
-    note: Annotated[str, StringConstraints(max_length=LONGEST_NOTE)] | None = None
-    user_agent: Short | None = None
     pipeline: Annotated[str, StringConstraints(max_length=30)] | None = None
     """A tag: part of the nickname of the pipelines that may take it."""
     large: bool = False
-    delay_min: Delay | None = None
-    delay_max: Delay | None = None
-    concurrency: Workers | None = None
     ignore_sets: Annotated[list[Short], Field(max_length=100)] = []
     ignores: Annotated[list[Pattern], Field(max_length=1000)] = []
-    no_offsite_links: bool = False
     lines: Annotated[str, StringConstraints(max_length=200_000)] | None = None
     """The list itself, one URL a line, where it has no URL on the web; `url` is a name for it then."""
     again: bool = False
     """Whether a job of that URL that has ended is forgotten for it."""
+
+
+def submit_body(settings: Sequence[job_settings.JobSetting]) -> type[RequestBody]:
+    """Return the body of a submission, which may say those of *settings* that are submitted."""
+    said: dict[str, Any] = {
+        each.name: (_annotation(each) | None, None)
+        for each in job_settings.fields(job_settings.submitted(settings))
+    }
+    return create_model("Submit", __base__=SubmittedJob, __doc__="A job to be submitted.", **said)
+
+
+def setting_body(setting: job_settings.JobSetting) -> type[RequestBody]:
+    """Return the body of the verb that changes *setting*."""
+    said: dict[str, Any] = {each.argument: (_annotation(each), ...) for each in setting.fields}
+    name = setting.name.title().replace("_", "")
+    return create_model(name, __base__=RequestBody, __doc__=setting.meaning, **said)
+
+
+def _annotation(field: job_settings.SettingField) -> Any:
+    kind = field.kind
+    if isinstance(kind, job_settings.NumberKind):
+        return Annotated[int, Field(ge=kind.least, le=kind.most, description=field.meaning)]
+    if isinstance(kind, job_settings.LineKind):
+        return Annotated[str, Field(max_length=kind.longest, description=field.meaning)]
+    return Annotated[bool, Field(description=field.meaning)]
 
 
 class OnePattern(RequestBody):
@@ -77,25 +99,6 @@ class NamedSet(RequestBody):
     """A set of ignore patterns that comes with amicrawl."""
 
     name: Short
-
-
-class DelayRange(RequestBody):
-    """How long to wait between two requests, in milliseconds."""
-
-    min: Delay
-    max: Delay
-
-
-class Concurrency(RequestBody):
-    """How many requests may be under way."""
-
-    workers: Workers
-
-
-class Note(RequestBody):
-    """A text for people; an empty one takes it away."""
-
-    note: Annotated[str, StringConstraints(max_length=LONGEST_NOTE)]
 
 
 class Switch(RequestBody):

@@ -31,6 +31,7 @@ from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.users import Role
 from amicrawl.fleet.dashboard.visitors import COOKIE, SIGNED_OUT, Visitor
 from amicrawl.fleet.dashboard.wording import FILTERS
+from amicrawl.fleet.jobs import job_settings
 from amicrawl.fleet.jobs.record import LIVE
 
 if TYPE_CHECKING:
@@ -146,6 +147,7 @@ class Pages:
             users_exist=visitors.users is not None,
             csrf=visitors.sessions.csrf("" if visitor is None else visitor.session),
             now=time.time(),
+            job_settings=job_settings.described(self._site.job_settings),
             **variables,
         )
         return HTMLResponse(text, status_code=status)

@@ -145,6 +145,8 @@ class JobDetail(Job):
 
     user_agent: str
     no_offsite_links: bool
+    settings: dict[str, int | str | bool | None]
+    """Those that can change, by field of the record."""
     slug: str
     facts: dict[str, Any]
     ignores: NotRequired[list[IgnoreFacts]]

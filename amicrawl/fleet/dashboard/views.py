@@ -23,13 +23,14 @@ from amicrawl.fleet.jobs import (
     SeenJob,
     Stdout,
     is_silent,
+    job_settings,
     number_of,
     parsed,
 )
 from amicrawl.fleet.jobs.pipeline_record import DRAIN_FIELD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from amicrawl.fleet.dashboard.shapes import (
         FileFacts,
@@ -183,11 +184,25 @@ def detail_view(job: Job, seen: SeenJob) -> JobDetail:
         **job,  # type: ignore[typeddict-item]  # mypy asks for what need not be there
         "user_agent": plain(record.user_agent, limit=_SHORT * 4),
         "no_offsite_links": record.no_offsite_links,
+        "settings": settings_view(seen.record),
         "slug": plain(record.slug, limit=_SHORT),
         "hosts": hosts_view(seen.facts.get("hosts")),
         "facts": {
             plain(name, limit=100): _bounded(value) for name, value in islice(now.items(), _MOST_FACTS)
         },
+    }
+
+
+def settings_view(
+    record: Mapping[str, str], declared: Sequence[job_settings.JobSetting] = job_settings.SETTINGS
+) -> dict[str, int | str | bool | None]:
+    """Return what *record* says of those of the settings *declared* that can change."""
+    values = {
+        each.name: each.read(record, []) for each in job_settings.fields(job_settings.live(declared))
+    }
+    return {
+        name: plain(value, limit=_SHORT * 4) if isinstance(value, str) else value
+        for name, value in values.items()
     }
 
 

@@ -183,6 +183,18 @@ def level(value: float | None) -> str:
     return "bad" if value >= 90 else "warn"
 
 
+def setting_value(setting: Mapping[str, Any], values: Mapping[str, Any]) -> str:
+    """Return how a page shows the value of a *setting*; as `settingText` in format.js."""
+    said = [values[field["name"]] for field in setting["fields"]]
+    first = setting["fields"][0]
+    if first["kind"] == "flag":
+        return str(first["words"][not said[0]])
+    if first["kind"] == "line":
+        return said[0] or UNKNOWN
+    ends = " to ".join(dict.fromkeys(number(value) for value in said))
+    return f"{ends} {first['unit']}".strip()
+
+
 FILTERS: Mapping[str, Callable[..., object]] = {
     "number": number,
     "short": short,
@@ -195,5 +207,6 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "span": span,
     "bar": bar,
     "level": level,
+    "setting_value": setting_value,
 }
 """By the name under which a template asks for it."""

@@ -60,10 +60,7 @@ if TYPE_CHECKING:
         HeldLease,
     )
     from amicrawl.fleet.jobs.live_settings import (
-        LONGEST_DELAY,
-        LONGEST_NOTE,
         LONGEST_PATTERN,
-        MOST_CONCURRENCY,
         checked_pattern,
     )
     from amicrawl.fleet.jobs.logs import LONGEST_ENTRY, Download, Ignore, NotAnEntryError, Stdout, parsed
@@ -94,10 +91,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         LONGEST_ENTRY="logs",
-        MOST_CONCURRENCY="live_settings",
         LONGEST_PATTERN="live_settings",
-        LONGEST_NOTE="live_settings",
-        LONGEST_DELAY="live_settings",
         TAGGED="keys",
         PENDING_SHALLOW="keys",
         PENDING_LARGE="keys",
@@ -189,11 +183,8 @@ __all__ = [
     "GRACE",
     "LEASE",
     "LEASE_VARIABLE",
-    "LONGEST_DELAY",
     "LONGEST_ENTRY",
-    "LONGEST_NOTE",
     "LONGEST_PATTERN",
-    "MOST_CONCURRENCY",
     "PENDING",
     "PENDING_LARGE",
     "PENDING_SHALLOW",

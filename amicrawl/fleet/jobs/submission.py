@@ -7,33 +7,32 @@ that waits or runs never is. Counters begin at 0, because pages of ArchiveBot re
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from amicrawl.discovery import ignore_set
 from amicrawl.errors import UsageError
 from amicrawl.fleet.jobs import lookup
 from amicrawl.fleet.jobs.ident import ident_of, normalised, slug_of
+from amicrawl.fleet.jobs.job_settings import SETTINGS, submitted
 from amicrawl.fleet.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
-from amicrawl.fleet.jobs.live_settings import (
-    checked_concurrency,
-    checked_delay,
-    checked_note,
-    checked_pattern,
-)
+from amicrawl.fleet.jobs.live_settings import checked_pattern
 from amicrawl.fleet.jobs.queues import checked_tag
 from amicrawl.fleet.jobs.record import RESPONSES, JobRecord
 from amicrawl.urls import Refused, fetchable, without_userinfo
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
     from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.job_settings import JobSetting, Value
 
 GLOBAL_SET = "global"
 """The ignore set that every job gets, as ArchiveBot's do. A job without ignores is shown by no page."""
-DELAY = (250, 375)
-"""Milliseconds between two requests, unless asked otherwise."""
-CONCURRENCY = 3
-"""Requests at once, unless asked otherwise; one for FTP."""
+_OF_FTP = {"concurrency": 1}
+"""Defaults of a job for FTP."""
+_WRITTEN_FIRST = "user_agent"
+"""A setting that is among the first fields, even where it is empty."""
 
 _COUNTERS = (
     *("bytes_downloaded", "items_downloaded", "items_queued", "error_count", *RESPONSES),
@@ -64,19 +63,12 @@ class Submission:
     """The list itself, where it can be had at no URL; `url` is a name for it then."""
     config: str | None = None
     """The text of a crawl file, checked before it is submitted."""
-    note: str = ""
+    settings: Mapping[str, Value] = field(default_factory=dict)
+    """Values by field of the record, of the settings declared in `job_settings`."""
     pipeline: str = ""
     """Part of the nickname of the pipelines that may take it; empty for any."""
     large: bool = False
     """Whether only pipelines for large jobs may take it."""
-    user_agent: str = ""
-    """Empty for the default."""
-    delay: tuple[int, int] | None = None
-    """Least and greatest milliseconds between two requests; None for the default."""
-    concurrency: int | None = None
-    """Requests at once; None for the default."""
-    offsite_links: bool = True
-    """Whether pages of other hosts that are linked to are fetched."""
     ignore_sets: tuple[str, ...] = ()
     """Besides the global one."""
     ignores: tuple[str, ...] = ()
@@ -100,8 +92,14 @@ class Submitted(NamedTuple):
     warnings: tuple[str, ...]
 
 
-def submit(store: JobStore, submission: Submission, *, now: float) -> Submitted:
-    """Queue a job; *now* in Unix seconds.
+def submit(
+    store: JobStore,
+    submission: Submission,
+    *,
+    now: float,
+    declared: Sequence[JobSetting] = SETTINGS,
+) -> Submitted:
+    """Queue a job, with those of its settings that are *declared*; *now* in Unix seconds.
 
     Raises UsageError, saying what is wrong, and writes nothing for what cannot be followed;
     JobExistsError where the job is there.
@@ -114,7 +112,7 @@ def submit(store: JobStore, submission: Submission, *, now: float) -> Submitted:
         )
     ident = ident_of(url)
     queue = queue_of(submission)
-    steps = _steps(store, submission, url, ident)
+    steps = _steps(store, submission, url, ident, list(submitted(declared)))
     args: list[str | int] = [ident, _policy(submission.again), int(now), store.keys.job_channel(ident)]
     args.append(len(steps))
     for kind, *texts in steps:
@@ -151,25 +149,16 @@ def queue_of(submission: Submission) -> str:
 Step = tuple[str, ...]
 
 
-def _steps(store: JobStore, submission: Submission, url: str, ident: str) -> list[Step]:
+def _steps(
+    store: JobStore, submission: Submission, url: str, ident: str, declared: Sequence[JobSetting]
+) -> list[Step]:
     """Return what is written, in the order in which ArchiveBot's bot writes it."""
     steps: list[Step] = [("set", *_first_fields(store, submission, url, ident))]
     if submission.is_list:
         steps.append(("set", "url_file", url))
     steps.append(("set", *(text for name in _COUNTERS for text in (name, "0"))))
-    low, high = DELAY
-    steps += [("set", "delay_min", str(low), "delay_max", str(high)), ("age",)]
-    usual = 1 if url.startswith("ftp:") else CONCURRENCY
-    steps += [("set", "concurrency", str(usual)), ("age",)]
-    if submission.note:
-        steps.append(("set", "note", checked_note(submission.note)))
-    if submission.delay is not None:
-        low, high = checked_delay(*submission.delay)
-        steps += [("set", "delay_min", str(low), "delay_max", str(high)), ("publish",)]
-    if submission.concurrency is not None:
-        steps += [("set", "concurrency", str(checked_concurrency(submission.concurrency))), ("publish",)]
-    if not submission.offsite_links:
-        steps.append(("set", "no_offsite_links", "true"))
+    steps += _defaults(declared, is_ftp=url.startswith("ftp:"))
+    steps += _wanted(declared, submission.settings)
     for name in dict.fromkeys(submission.ignore_sets):
         if name != GLOBAL_SET:
             steps += _ignoring([entry.expression for entry in ignore_set(name)])
@@ -190,13 +179,36 @@ def _first_fields(store: JobStore, submission: Submission, url: str, ident: str)
         "url": url,
         "fetch_depth": submission.depth,
         "log_key": store.keys.log(ident),
-        "user_agent": _line("The user agent", submission.user_agent),
+        _WRITTEN_FIRST: _line("The user agent", str(submission.settings.get(_WRITTEN_FIRST, ""))),
         "ignore_patterns_set_key": store.keys.ignores(ident),
         "slug": slug_of(url, depth=submission.depth, is_list=submission.is_list),
         "started_by": _line("The name of who submits", submission.started_by),
         "started_in": _line("Where it is submitted", submission.started_in),
     }
     return tuple(text for pair in fields.items() for text in pair)
+
+
+def _defaults(declared: Sequence[JobSetting], *, is_ftp: bool) -> Iterator[Step]:
+    for setting in declared:
+        usual = {
+            each.name: _OF_FTP.get(each.name, each.default) if is_ftp else each.default
+            for each in setting.fields
+        }
+        pairs = [(name, str(value)) for name, value in usual.items() if value is not None]
+        if pairs:
+            yield ("set", *(text for pair in pairs for text in pair))
+            yield ("age",)
+
+
+def _wanted(declared: Sequence[JobSetting], values: Mapping[str, Value]) -> Iterator[Step]:
+    for setting in declared:
+        if setting.name == _WRITTEN_FIRST or not any(each.name in values for each in setting.fields):
+            continue
+        pairs = [(name, text) for name, text in setting.stored(setting.checked(values)) if text]
+        if pairs:
+            yield ("set", *(text for pair in pairs for text in pair))
+        if any(each.default is not None for each in setting.fields):
+            yield ("publish",)
 
 
 def _ignoring(patterns: list[str]) -> list[Step]:

@@ -15,19 +15,15 @@ from amicrawl.errors import UsageError
 from amicrawl.fleet.jobs import lookup, redis_values
 from amicrawl.fleet.jobs.ident import checked_ident
 from amicrawl.fleet.jobs.lease import ABORTED_KEPT, NOTIFICATIONS_KEPT
-from amicrawl.fleet.jobs.live_settings import (
-    checked_concurrency,
-    checked_delay,
-    checked_note,
-    checked_pattern,
-)
+from amicrawl.fleet.jobs.live_settings import checked_pattern
 from amicrawl.fleet.jobs.queues import queue_names
 from amicrawl.fleet.jobs.record import encoded_info, info_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.jobs.job_settings import JobSetting, Value
     from amicrawl.fleet.jobs.record import JobRecord
 
 _ABSENT, _ENDED, _ODD = -1, -2, -3
@@ -99,31 +95,15 @@ def add_ignore_sets(store: JobStore, ident: str, names: Sequence[str]) -> int:
     return _change(store, ident, [("ignore", pattern, "") for pattern in patterns])
 
 
-def delay(store: JobStore, ident: str, least: int, greatest: int) -> None:
-    """Set the time between two requests, in milliseconds."""
-    least, greatest = checked_delay(least, greatest)
-    _change(store, ident, [("set", "delay_min", str(least)), ("set", "delay_max", str(greatest))])
-
-
-def concurrency(store: JobStore, ident: str, number: int) -> None:
-    """Set how many requests are made at once."""
-    _change(store, ident, [("set", "concurrency", str(checked_concurrency(number)))])
-
-
-def note(store: JobStore, ident: str, text: str) -> None:
-    """Set the note that is shown with a job; an empty one removes it."""
-    text = checked_note(text)
-    _change(store, ident, [("set", "note", text) if text else ("unset", "note", "")])
-
-
-def show_ignores(store: JobStore, ident: str) -> None:
-    """Have the log report ignored URLs."""
-    _change(store, ident, [("unset", "suppress_ignore_reports", "")])
-
-
-def hide_ignores(store: JobStore, ident: str) -> None:
-    """Have the log not report ignored URLs."""
-    _change(store, ident, [("set", "suppress_ignore_reports", "true")])
+def change_setting(store: JobStore, ident: str, setting: JobSetting, values: Mapping[str, Value]) -> str:
+    """Set the fields of *setting* to *values*; return the sentence that says so."""
+    checked = setting.checked(values)
+    _change(
+        store,
+        ident,
+        [("set", name, text) if text else ("unset", name, "") for name, text in setting.stored(checked)],
+    )
+    return setting.said(checked)
 
 
 def pause(store: JobStore, ident: str) -> None:

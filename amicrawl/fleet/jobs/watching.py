@@ -16,6 +16,7 @@ import redis
 
 from amicrawl.fleet.jobs import lookup, redis_values
 from amicrawl.fleet.jobs.ident import is_ident
+from amicrawl.fleet.jobs.job_settings import SETTINGS, fields
 from amicrawl.fleet.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
 from amicrawl.fleet.jobs.pipeline_record import MOST_PIPELINES, is_silent, redis_now
 from amicrawl.fleet.jobs.record import STORED
@@ -25,7 +26,15 @@ if TYPE_CHECKING:
 
     from amicrawl.fleet.jobs.connection import JobStore
 
-FIELDS = (*STORED, "amicrawl_attempt", "amicrawl_failed_at", "amicrawl_step")
+FIELDS = tuple(
+    dict.fromkeys(
+        (
+            *STORED,
+            *(field.name for field in fields(SETTINGS)),
+            *("amicrawl_attempt", "amicrawl_failed_at", "amicrawl_step"),
+        )
+    )
+)
 """The fields of a record that are read; there may be any others."""
 LONGEST = 32 * 1024
 """Bytes that are read of a text."""

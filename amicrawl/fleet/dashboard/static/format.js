@@ -50,3 +50,15 @@ export function moment(seconds) {
 export const clock = (seconds) => (moment(seconds) === UNKNOWN ? "--:--:--" : moment(seconds).slice(11));
 
 serverTime(Number(document.body.dataset.now) || Date.now() / 1000);
+
+// The values of the fields of a setting, as far as *job* has them.
+export const settingValues = (job, name, fields) => fields.map((field) => job.settings?.[field.name] ?? job[field.name] ?? job[name] ?? field.default);
+
+// How a page shows the value of a setting; as `setting_value` in wording.py.
+export function settingText({ name, fields }, job) {
+  const [first, last = first] = settingValues(job, name, fields);
+  const { kind, unit, words } = fields[0];
+  if (kind === "flag") return words[first ? 0 : 1];
+  if (kind === "line") return first || "–";
+  return (first === last ? number(first) : `${number(first)} to ${number(last)}`) + (unit ? ` ${unit}` : "");
+}

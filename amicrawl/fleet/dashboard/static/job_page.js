@@ -1,13 +1,13 @@
 // The page of one job: live details, log and actions.
 import { $, $$, el, mayOperate, setText } from "./dom.js";
-import { ago, moment, number, rate, serverTime, size, span } from "./format.js";
+import { ago, moment, number, rate, serverTime, settingText, size, span } from "./format.js";
 import { showClasses, showState } from "./job_rows.js";
 import { key } from "./keys.js";
 import { LogView } from "./log_view.js";
 import { redraw } from "./redraw.js";
 import { Stream, away } from "./stream.js";
 import { startTester } from "./tester.js";
-import { VERBS, perform, verbButtons } from "./verbs.js";
+import { SETTINGS, VERBS, perform, verbButtons } from "./verbs.js";
 
 const ident = $("#job")?.dataset.ident;
 const WORDED = { items_per_s: rate, bytes_per_s: size, bytes: size, downloaded: number, todo: number, errors: number, settings_age: number };
@@ -57,11 +57,8 @@ function showLists() {
 }
 
 function showSettings() {
-  setText($('[data-f="delay"]'), job.delay_min === job.delay_max ? `${number(job.delay_min)} ms` : `${number(job.delay_min)} to ${number(job.delay_max)} ms`);
-  setText($('[data-f="concurrency"]'), number(job.concurrency));
-  setText($('[data-f="reports"]'), job.reports ? "shown" : "hidden");
+  for (const setting of SETTINGS) setText($(`[data-setting="${setting.name}"]`), settingText(setting, job));
   setText($("#note"), job.note);
-  setText($('[data-f="note"]'), job.note || "–");
   setText($('[data-f="pipeline"]'), job.pipeline || job.pipeline_id || "–");
   setText($('[data-f="step"]'), job.step || "–");
   setText($('[data-f="attempt"]'), `${number(job.attempt)}${job.resumed ? `, ${job.resumed}` : ""}`);

@@ -9,9 +9,9 @@ import { LogPanes, MOST } from "./log_panes.js";
 import { LogView } from "./log_view.js";
 import { Marks } from "./marks.js";
 import { Stream, away } from "./stream.js";
-import { verbButtons } from "./verbs.js";
+import { SUBMITTED, verbButtons } from "./verbs.js";
 
-const VERBS = ["pause", "resume", "ignore", "delay", "concurrency", "note", "abort"];
+const VERBS = ["pause", "resume", "ignore", ...SUBMITTED, "abort"];
 const WORDED = { items_per_s: rate, bytes_per_s: size, lines_per_s: rate };
 
 let rows;

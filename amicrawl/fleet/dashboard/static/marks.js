@@ -3,9 +3,9 @@ import { $, el, setText } from "./dom.js";
 import { Refusal, post, say } from "./api.js";
 import { ask } from "./dialog.js";
 import { number } from "./format.js";
-import { VERBS } from "./verbs.js";
+import { SUBMITTED, VERBS } from "./verbs.js";
 
-const BULK = ["pause", "resume", "ignore", "ignore-set", "delay", "concurrency", "note", "abort"];
+const BULK = ["pause", "resume", "ignore", "ignore-set", ...SUBMITTED, "abort"];
 const AT_ONCE = 4; // requests in flight
 const jobsIn = (jobs) => `${number(jobs.length)} ${jobs.length === 1 ? "job" : "jobs"}`;
 

@@ -1,19 +1,21 @@
 // The form for a new job: basic checks here, all others on the server.
-import { $, $$, el } from "./dom.js";
+import { $, el } from "./dom.js";
 import { Refusal, post } from "./api.js";
 
-const text = (form, name) => form.elements[name]?.value.trim() || null;
-const whole = (form, name) => (text(form, name) === null ? null : Number(text(form, name)));
-
+// What the form says, by the names of its fields; those of settings follow from their declaration.
 function body(form) {
-  return {
-    url: form.elements.url.value.trim(), shallow: form.elements.depth.value === "shallow", is_list: form.elements.is_list.checked,
-    no_offsite_links: form.elements.no_offsite_links.checked, large: form.elements.large.checked,
-    note: text(form, "note"), user_agent: text(form, "user_agent"), pipeline: text(form, "pipeline"), again: form.elements.again.checked,
-    delay_min: whole(form, "delay_min"), delay_max: whole(form, "delay_max"), concurrency: whole(form, "concurrency"),
-    ignore_sets: [...$$('[name="ignore_sets"]:checked', form)].map((box) => box.value),
-    ignores: form.elements.ignores.value.split("\n").map((line) => line.trim()).filter(Boolean),
-  };
+  const said = {};
+  for (const input of form.elements) {
+    const { name, type } = input;
+    if (!name || input.disabled) continue;
+    const text = input.value.trim();
+    if (input.dataset.list !== undefined) said[name] = [...(said[name] ?? []), ...(input.checked ? [text] : [])];
+    else if (input.dataset.lines !== undefined) said[name] = text.split("\n").map((line) => line.trim()).filter(Boolean);
+    else if (type === "radio") said[name] = said[name] || (input.checked && text !== "");
+    else if (type === "checkbox") said[name] = input.checked;
+    else if (text !== "") said[name] = type === "number" ? Number(text) : text;
+  }
+  return said;
 }
 
 function blame(sentence, links = []) {
@@ -30,7 +32,7 @@ export function start() {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     const asked = body(form);
-    const fault = urlFault(asked.url);
+    const fault = urlFault(asked.url ?? "");
     $("#url-fault").textContent = fault;
     $("#url-fault").hidden = fault === "";
     $("#url").setAttribute("aria-invalid", String(fault !== ""));

@@ -1,5 +1,6 @@
 // Actions on a job: the confirmation of each, and its request.
 import { $, el, mayOperate } from "./dom.js";
+import { settingValues } from "./format.js";
 import { Refusal, post, say } from "./api.js";
 import { ask } from "./dialog.js";
 
@@ -20,27 +21,33 @@ export const VERBS = {
     fields: () => [{ name: "name", label: "Set", ...(($("#ignore-sets")?.children.length) ? { options: [...$("#ignore-sets").children].map((one) => one.value) } : { required: true }) }],
     body: ({ name }) => ({ name }), confirm: "Add", done: "Set added to",
   },
-  delay: {
-    word: "Delay", states: LIVE, title: "Delay between two requests",
-    fields: (job) => [{ name: "min", label: "Least, in ms", inputmode: "numeric", value: job.delay_min ?? 250, required: true },
-      { name: "max", label: "Greatest, in ms", inputmode: "numeric", value: job.delay_max ?? 375, required: true }],
-    check: ({ min, max }) => (!whole(min) || !whole(max) ? "Both are whole numbers of milliseconds." : Number(min) > Number(max) ? "The least delay is greater than the greatest." : ""),
-    body: ({ min, max }) => ({ min: Number(min), max: Number(max) }), confirm: "Set the delay", done: "Delay changed for",
-  },
-  concurrency: {
-    word: "Concurrency", states: LIVE, title: "Concurrent requests",
-    fields: (job) => [{ name: "workers", label: "Concurrent requests", type: "number", min: 1, max: 99, value: job.concurrency ?? 3, required: true }],
-    check: ({ workers }) => (!whole(workers) || Number(workers) < 1 ? "A whole number of at least 1." : ""),
-    body: ({ workers }) => ({ workers: Number(workers) }), confirm: "Set", done: "Concurrency changed for",
-  },
-  note: { word: "Note", states: [...LIVE, "aborting"], title: "Note", fields: (job) => [{ name: "note", label: "Note", value: job.note ?? "", maxlength: 1000 }], body: ({ note }) => ({ note }), confirm: "Save", done: "Note saved for" },
-  reports: {
-    word: "Ignore reports", states: LIVE, title: (job) => (job.reports ? "Leave ignored URLs out of the log?" : "Show ignored URLs in the log?"),
-    body: (_, job) => ({ on: !job.reports }), confirm: (job) => (job.reports ? "Leave out" : "Show"), done: "Reports changed for",
-  },
   abort: { word: "Abort", states: LIVE, danger: true, title: "Abort this job?", text: "It stops for good. What was fetched until then is kept and closed properly.", confirm: "Abort the job", done: "Abort asked for" },
   expire: { word: "Forget", states: ["completed", "aborted", "failed"], danger: true, title: "Forget this record?", text: "The record leaves Redis now instead of after two days. The archive stays.", confirm: "Forget it", done: "Forgotten:" },
 };
+
+export const SETTINGS = JSON.parse($("#job-settings")?.textContent ?? "[]").filter((one) => one.isLive);
+
+// What the dialog that changes *setting* asks for, checks and sends: all from its declaration.
+function settingVerb({ name, title, word, fields }) {
+  const isRange = fields.length > 1;
+  const current = (job) => settingValues(job, name, fields);
+  const value = ({ kind, words }, text) => (kind === "number" ? Number(text) : kind === "flag" ? text === words[0] : text);
+  const control = (field, now) => {
+    if (field.kind === "flag") return { options: field.words, value: field.words[now ? 0 : 1] };
+    return field.kind === "number" ? { inputmode: "numeric", required: true, value: now ?? "" } : { maxlength: field.longest, value: now ?? "" };
+  };
+  const fault = (field, text) => (field.kind === "number" && (!whole(text) || Number(text) < field.least || Number(text) > field.most)
+    ? `${field.label}: a whole number from ${field.least} to ${field.most}.` : "");
+  return {
+    word, title, states: LIVE, confirm: isRange ? `Set the ${name}` : "Set", done: `${title}, changed for`,
+    fields: (job) => fields.map((field, place) => ({ name: field.argument, label: field.label, ...control(field, current(job)[place]) })),
+    check: (given) => fields.map((field) => fault(field, given[field.argument])).find(Boolean)
+      ?? (isRange && Number(given[fields[0].argument]) > Number(given[fields[1].argument]) ? "The least is greater than the greatest." : ""),
+    body: (given) => Object.fromEntries(fields.map((field) => [field.argument, value(field, given[field.argument])])),
+  };
+}
+for (const setting of SETTINGS) VERBS[setting.name] = settingVerb(setting);
+export const SUBMITTED = SETTINGS.filter((one) => one.isSubmitted).map((one) => one.name);
 
 const from = (value, job) => (typeof value === "function" ? value(job) : value);
 

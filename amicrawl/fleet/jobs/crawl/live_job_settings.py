@@ -64,8 +64,9 @@ class LiveJobSettings:
         changed = self._follow_pace(settings)
         if settings.ignores is not None:
             changed += self._follow_ignores(settings.ignores)
-        if settings.suppress_ignore_reports != self.suppress_ignore_reports:
-            self.suppress_ignore_reports = settings.suppress_ignore_reports
+        is_hidden = not settings.values.get("suppress_ignore_reports", True)
+        if is_hidden != self.suppress_ignore_reports:
+            self.suppress_ignore_reports = is_hidden
             changed.append("ignored URLs " + ("not " * self.suppress_ignore_reports) + "logged")
         if settings.paused is not None:
             changed += self._follow_pause(wanted=settings.paused)
@@ -75,12 +76,15 @@ class LiveJobSettings:
 
     def _follow_pace(self, settings: LiveSettings) -> list[str]:
         layer, before = self._layer, self._shown()
-        if settings.delay_min is not None:
-            layer.delay = settings.delay_min / 1000
-        if settings.delay_max is not None:
-            layer.delay_max = settings.delay_max / 1000
-        if settings.concurrency is not None:
-            layer.concurrency = layer.per_host = min(settings.concurrency, self._run.config.inflight_max)
+        values = {name: int(value) for name, value in settings.values.items() if type(value) is int}
+        if "delay_min" in values:
+            layer.delay = values["delay_min"] / 1000
+        if "delay_max" in values:
+            layer.delay_max = values["delay_max"] / 1000
+        if "concurrency" in values:
+            layer.concurrency = layer.per_host = min(
+                values["concurrency"], self._run.config.inflight_max
+            )
         if self._shown() == before:
             return []
         self._run.follow_in_force()
