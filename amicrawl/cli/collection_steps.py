@@ -167,7 +167,7 @@ def take_steps(
         facts: list[Any] = [
             [name, *(file.facts() or (-1, -1))] for name, file in zip(made, files, strict=True)
         ]
-        of_table = [options.schema.name, options.place, options.flat]
+        of_table = [options.schema.name, options.schema.columns.names, options.place, options.flat]
         for name in names:
             written = json.dumps([*facts, of_table] if name == TABLE else facts)
             state = hashlib.sha256(written.encode()).hexdigest()

@@ -58,6 +58,13 @@ class ColumnOptions:
         bool,
         typer.Option("--flat", help="No partition directories: crawl and subset as ordinary columns."),
     ] = False
+    language_shares: Annotated[
+        bool,
+        typer.Option(
+            "--language-shares",
+            help="One more column: content_language_shares, percents of the text, as 83,12.",
+        ),
+    ] = False
     crawl: Annotated[
         str, typer.Option(help="Value of the column crawl in all rows; from file names by default.")
     ] = ""
@@ -67,7 +74,10 @@ class ColumnOptions:
     def table_options(self) -> TableOptions:
         """Return them as options of the table."""
         place = CapturePlace(self.crawl or None, self.segment or None, self.subset or None)
-        return TableOptions(schema=SCHEMAS[self.schema.value], place=place, flat=self.flat)
+        schema = SCHEMAS[self.schema.value]
+        if self.language_shares:
+            schema = schema.with_language_shares()
+        return TableOptions(schema=schema, place=place, flat=self.flat)
 
 
 @grouped

@@ -37,8 +37,10 @@ INDEX_FIELDS = st.fixed_dictionaries(
     },
 )
 _LANGUAGES = st.lists(
-    st.sampled_from(["en", "zh-Hant", "xx", "de"]).map(
-        lambda code: {"name": "X", "code": code, "score": 8.5}
+    st.builds(
+        lambda code, share: {"name": "X", "code": code, "score": 8.5, **share},
+        st.sampled_from(["en", "zh-Hant", "xx", "de"]),
+        st.sampled_from([{"text-covered": 83}, {"text-covered": 12}, {}, {"text-covered": 8.5}]),
     ),
     max_size=4,
 )

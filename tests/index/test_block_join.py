@@ -112,8 +112,9 @@ def test_the_texts_of_plain_lines_are_those_that_a_parser_finds(lines: list[byte
                     place = shape.text(name)
                     assert place is not None
                     assert _said(block.texts(only, place)) == [value]
-            for name, number in shape.numbers.items():
+            for name, numbers in shape.numbers.items():
                 if name in parsed:
+                    (number,) = numbers
                     assert orjson.loads(_said(block.scalars(only, number))[0]) == parsed[name]
 
 

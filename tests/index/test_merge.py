@@ -123,17 +123,17 @@ def merge_lines(
     return Result((out / "in.cdxj").read_text().splitlines(), merged)
 
 
-def test_the_line_of_the_talk_is_merged_byte_for_byte(tmp_path: Path) -> None:
-    expected = (
+def test_the_line_of_the_talk_is_merged_byte_for_byte_but_for_shares(tmp_path: Path) -> None:
+    talk = (
         f'{KEY} {SECOND} {{"url": "{URL}", "mime": "text/html", "status": "200", '
         f'"digest": "VJQMCBDSG6QIN4LBRRQZH2JWRVJ5JYCF", "length": "12637", "offset": "587", '
         f'"filename": "{PATH}", '
         '"mime-detected": "text/html", "puid": "fmt/99", "charset": "ascii", "languages": "eng"}'
     )
-    for by_key_only in (False, True):
-        assert merge_lines(tmp_path, [line()], [side_line()], by_key_only=by_key_only).lines == [
-            expected
-        ]
+    ours = talk.removesuffix("}") + ', "language-shares": "99"}'
+    for by_key_only, expected in ((True, talk), (False, ours)):
+        merged = merge_lines(tmp_path, [line()], [side_line()], by_key_only=by_key_only)
+        assert merged.lines == [expected]
 
 
 def test_of_records_with_one_identity_a_line_gets_that_of_its_own_key(tmp_path: Path) -> None:
@@ -298,11 +298,40 @@ def test_no_line_is_lost_and_memory_makes_no_difference(
     assert one.counts.records == len(records)
 
 
+def _covering(code: str, percent: object) -> dict[str, object]:
+    return {"code": code, "text-covered": percent}
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        [_covering("ru", 83), _covering("en", 12)],
+        [_covering("ru", 83), _covering("xx-A", 9), _covering("en", 8)],
+        [_covering("ru", 83), {"code": "en"}],
+        [_covering("ru", -1)],
+        [_covering("ru", 8.5), _covering("en", 3)],
+        [_covering("ru", "83")],
+        [_covering("ru", 8), {"code": "en", "more": {"text-covered": 9}}],
+        [_covering(code, 20) for code in ("ru", "en", "de", "fr")],
+    ],
+)
+def test_shares_of_lines_alike_are_those_that_a_parser_finds(tmp_path: Path, found: list[Any]) -> None:
+    said = {"Languages-cld2": {"reliable": True, "languages": found}}
+    # A line with an escape is parsed.
+    plain, parsed = (
+        merge_lines(tmp_path, [line()], [f"{KEY} {SECOND} {json.dumps({**said, 'note': note})}"]).lines
+        for note in ("", "\\")
+    )
+    assert plain == parsed
+    assert json.loads(plain[0].split(" ", 2)[2]).items() >= added_fields(said).items()
+
+
 def test_a_field_that_is_there_already_is_written_over_in_its_place(tmp_path: Path) -> None:
     result = merge_lines(tmp_path, [line(puid="x-fmt/1", redirect="-")], [side_line()])
     assert result.lines == [
         line(puid="fmt/99", redirect="-").removesuffix("}")
-        + ', "mime-detected": "text/html", "charset": "ascii", "languages": "eng"}'
+        + ', "mime-detected": "text/html", "charset": "ascii", "languages": "eng"'
+        + ', "language-shares": "99"}'
     ]
 
 
@@ -321,6 +350,13 @@ def test_a_field_that_is_there_already_is_written_over_in_its_place(tmp_path: Pa
         ({"Languages-cld2": {"languages": [{"code": each} for each in ("zh", "zh-Hant", "xx-A", "en")]}},
          {"languages": "zho,zho"}),
         ({"Languages-cld2": {"languages": [{"code": "un"}, 5, {"code": None}]}}, {}),
+        ({"Languages-cld2": {"languages": [_covering("ru", 80), _covering("xx", 9), _covering("en", 8)]
+          }}, {"languages": "rus,eng", "language-shares": "80,8"}),
+        ({"Languages-cld2": {"languages": [_covering("ru", 83), _covering("en", 101)]}},
+         {"languages": "rus,eng"}),
+        ({"Languages-cld2": {"languages": [_covering("ru", 83), _covering("en", 8.5)]}},
+         {"languages": "rus,eng"}),
+        ({"Languages-cld2": {"languages": [_covering("ru", True)]}}, {"languages": "rus"}),
     ],
 )  # fmt: skip
 def test_what_was_found_becomes_fields(found: dict[str, Any], fields: dict[str, Any]) -> None:

@@ -122,6 +122,13 @@ def test_a_collection_takes_the_options_of_a_table(tmp_path: Path) -> None:
     assert [path.parent for path in table.rglob("*.parquet")] == [table]
 
 
+def test_a_table_has_one_more_column_where_shares_of_languages_are_asked_for(tmp_path: Path) -> None:
+    without = pq.read_table(collected(tmp_path))
+    table = pq.read_table(collected(tmp_path, "--language-shares"))
+    assert len(without.schema.names) == 31
+    assert set(table.schema.names) - set(without.schema.names) == {"content_language_shares"}
+
+
 def test_a_collection_makes_the_table_again_for_other_options(tmp_path: Path) -> None:
     collected(tmp_path)
     table = collected(tmp_path, "--crawl", "mine")

@@ -164,6 +164,17 @@ def test_the_reference_row_is_reproduced_value_by_value(tmp_path: Path, flat: bo
     assert dict(zip(found.columns, values, strict=True)) == REFERENCE_ROW
 
 
+def test_shares_of_languages_are_a_column_behind_the_others(tmp_path: Path) -> None:
+    schema = EOT.with_language_shares()
+    assert [each for each in schema.columns.names if each not in EOT.columns.names] == [
+        "content_language_shares"
+    ]
+    written = line(languages="rus,eng", **{"language-shares": "83,12"})
+    assert row_of(written, schema)["content_language_shares"] == "83,12"
+    assert row_of(line(languages="rus"), schema)["content_language_shares"] is None
+    assert "content_language_shares" not in row_of(written)
+
+
 @pytest.mark.parametrize("in_order", [True, False])
 def test_progress_goes_up_to_all_bytes_read(tmp_path: Path, in_order: bool) -> None:
     lines = sorted([line("gov,a)/"), line("gov,b)/")], reverse=not in_order)

@@ -69,8 +69,8 @@ class LineShape(NamedTuple):
     """The object, its texts replaced by their places: the text after quotation mark 6 is "6"."""
     links: tuple[Separator, ...]
     scalars: tuple[Scalar, ...]
-    numbers: dict[str, Scalar]
-    """Scalars that are numbers, by their names; those of names that are there once."""
+    numbers: dict[str, tuple[Scalar, ...]]
+    """Scalars that are numbers, by their names, in their order; as many as the line has of the name."""
 
     def text(self, *path: str) -> int | None:
         """Return the place of the text under the names *path*; None where there is nothing.
@@ -137,10 +137,13 @@ def _shape_like(written: bytes) -> LineShape | None:
         return None
     if not isinstance(fields, dict):
         return None
+    numbers: dict[str, tuple[Scalar, ...]] = {}
+    for place, scalar in scalars.items():
+        if scalar.is_number and _is_name(parts, place):
+            name = parts[place].decode()
+            numbers[name] = (*numbers.get(name, ()), scalar)
     numbers = {
-        parts[place].decode(): scalar
-        for place, scalar in scalars.items()
-        if scalar.is_number and _is_name(parts, place) and parts.count(parts[place]) == 1
+        name: found for name, found in numbers.items() if parts.count(name.encode()) == len(found)
     }
     return LineShape(
         len(parts) - 1, fields, tuple(_links(parts, scalars)), tuple(scalars.values()), numbers

@@ -64,6 +64,8 @@ _WARC: list[pa.Field[Any]] = [
     pa.field("warc_segment", pa.string()),
 ]
 PARTITION_COLUMNS = ("crawl", "subset")
+LANGUAGE_SHARES = "content_language_shares"
+"""A column beyond those of the tables that exist, for those who ask for it."""
 _PARTITION: list[pa.Field[Any]] = [pa.field(name, pa.string()) for name in PARTITION_COLUMNS]
 
 
@@ -75,6 +77,16 @@ class TableSchema(NamedTuple):
     """All of them, those that name the partition last."""
     text_fields: dict[str, str]
     """Columns that are taken as they are, and the field of a CDXJ line that holds each."""
+
+    def with_language_shares(self) -> TableSchema:
+        """Return the table with one more column, behind the others: `content_language_shares`."""
+        fields = list(self.columns)
+        at = len(fields) - len(PARTITION_COLUMNS)
+        return TableSchema(
+            self.name,
+            pa.schema([*fields[:at], pa.field(LANGUAGE_SHARES, pa.string()), *fields[at:]]),
+            {**self.text_fields, LANGUAGE_SHARES: "language-shares"},
+        )
 
     @property
     def in_files(self) -> pa.Schema:
@@ -124,7 +136,14 @@ REPEATING = frozenset(
     {
         *(set(HOST_COLUMNS) - {"url_host_registered_domain"}),
         *("url_protocol", "content_mime_type", "content_mime_detected", "content_charset"),
-        *("content_languages", "content_puid", "content_truncated", "warc_filename", "warc_segment"),
+        *(
+            "content_languages",
+            LANGUAGE_SHARES,
+            "content_puid",
+            "content_truncated",
+            "warc_filename",
+            "warc_segment",
+        ),
         *PARTITION_COLUMNS,
     }
 )

@@ -32,7 +32,7 @@ from amicrawl.archive.index.sidecar.findings import (
     PUID,
     SOFT_404,
     TYPES,
-    languages_of,
+    language_fields,
     written,
 )
 from amicrawl.archive.lines import Block, octet_blocks
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
 _BATCH = 4096
 _BLOCK_BYTES = 2 << 20
 _EXCLAMATION_MARK, _COLON = b"!:"
+_COVERED = "text-covered"
 _BETWEEN = "\t"
 """What a plain line does not hold."""
 _TAB, _NOTHING = texts_from([_BETWEEN, ""])
@@ -90,6 +91,8 @@ class _Places(NamedTuple):
     puid: int | None
     charset: int | None
     codes: tuple[int, ...]
+    shares: tuple[Scalar, ...]
+    """Of each code, the percent of the text; empty where that is not known."""
     probability: Scalar | None
 
 
@@ -135,9 +138,10 @@ def _places_in(shape: LineShape) -> _Places | None:
     probability = fields.get(SOFT_404)
     number = None
     if type(probability) in (int, float):
-        number = shape.numbers.get(SOFT_404)
-        if number is None:
+        found = shape.numbers.get(SOFT_404, ())
+        if len(found) != 1:
             return None
+        number = found[0]
     try:
         record_id = shape.text("recordid")
         return _Places(
@@ -151,6 +155,7 @@ def _places_in(shape: LineShape) -> _Places | None:
             shape.text(PUID),
             shape.text(CHARSET, "encoding"),
             _codes(fields.get(LANGUAGES)),
+            _shares(fields.get(LANGUAGES), shape.numbers.get(_COVERED, ())),
             number,
         )
     except LookupError:
@@ -169,6 +174,16 @@ def _codes(found: object) -> tuple[int, ...]:
     return tuple(int(each["code"]) for each in listed)
 
 
+def _shares(found: object, numbers: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
+    """Return where the shares of the codes are; LookupError where that is not plain."""
+    listed = found.get("languages", []) if isinstance(found, dict) else []
+    if any(_COVERED in each for each in listed) and (
+        len(numbers) != len(listed) or not all(type(each.get(_COVERED)) is int for each in listed)
+    ):
+        raise LookupError("a language has no share, or a share is elsewhere")
+    return numbers[: min(len(listed), MOST_LANGUAGES)]
+
+
 def _columns_of(block: Block, alike: Alike, places: _Places) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
     """Return what lines of one shape say; and which of them, for some may have to be read."""
     probabilities = None
@@ -181,23 +196,28 @@ def _columns_of(block: Block, alike: Alike, places: _Places) -> tuple[pa.RecordB
     def texts(place: int | None) -> Texts:
         return nothing if place is None else block.texts(alike, place).texts()
 
+    shares = [block.scalars(alike, place).texts() for place in places.shares]
     columns: list[Texts] = [
         block.whens(rows).texts(),
         bare_ids(texts(places.record_id)),
         nothing if places.filename is None else base_names_of(texts(places.filename)),
         texts(places.offset),
         _bare_digests(texts(places.digest)),
-        _endings(places, texts, probabilities),
+        _endings(places, texts, shares, probabilities),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SIDES), rows
 
 
 def _endings(
-    places: _Places, texts: Callable[[int | None], Texts], probabilities: Spans | None
+    places: _Places,
+    texts: Callable[[int | None], Texts],
+    shares: list[Texts],
+    probabilities: Spans | None,
 ) -> Texts:
     """Return what lines get that the records belong to."""
     names = [places.magic, places.own, places.fido, places.puid, places.charset, *places.codes]
-    together: Any = pc.binary_join_element_wise(*[texts(place) for place in names], _TAB)
+    said = [*map(texts, names), *shares]
+    together: Any = pc.binary_join_element_wise(*said, _TAB)
     spelled = together.dictionary_encode()
     endings = [
         ending_of(_addition(places, text.split(_BETWEEN))) for text in spelled.dictionary.to_pylist()
@@ -218,7 +238,8 @@ def _endings(
 
 
 def _addition(places: _Places, said: list[str]) -> str:
-    magic, own, fido, puid, charset, *codes = said
+    magic, own, fido, puid, charset, *rest = said
+    codes, shares = rest[: len(places.codes)], rest[len(places.codes) :]
     fields = {}
     if magic or own or places.fido is not None:
         fields["mime-detected"] = magic or own or fido
@@ -226,8 +247,9 @@ def _addition(places: _Places, said: list[str]) -> str:
         fields["puid"] = puid
     if places.charset is not None:
         fields["charset"] = charset
-    if languages := languages_of(tuple(codes)):
-        fields["languages"] = languages
+    # A whole number, as JSON has it: no share has a fraction.
+    percents = tuple(int(share) for share in shares if share.lstrip("-").isdecimal())
+    fields |= language_fields(tuple(codes), percents)
     return written(fields).decode()
 
 

@@ -15,6 +15,7 @@ The fields come after those that a line has; one that is there already is overwr
     puid                PRONOM's identifier
     charset             the name, without its confidence
     languages           up to three ISO 639-3 codes, `eng,zho`, those of most text first
+    language-shares     percent of the text that each of them covers, `83,12`; not where one is unknown
     soft-404-detected   a probability; left out where it is exactly 0
 """
 
@@ -172,7 +173,9 @@ def _json(value: Mapping[str, Any] | float) -> str:
     return json.dumps(value)
 
 
-ADDED = ("mime-detected", "puid", "charset", "languages", "soft-404-detected")
+SHARES = "language-shares"
+"""The field that merge_cdxj does not write."""
+ADDED = ("mime-detected", "puid", "charset", "languages", SHARES, "soft-404-detected")
 """The fields, in their order."""
 MOST_LANGUAGES = 3
 
@@ -214,8 +217,7 @@ def added_fields(found: Mapping[str, Any]) -> dict[str, Any]:
     charset = found.get(CHARSET)
     if isinstance(charset, dict) and isinstance(name := charset.get("encoding"), str):
         fields["charset"] = name
-    if codes := _language_codes(found.get(LANGUAGES)):
-        fields["languages"] = codes
+    fields |= _language_fields(found.get(LANGUAGES))
     probability = found.get(SOFT_404)
     if type(probability) in (int, float) and probability and isfinite(probability):
         fields["soft-404-detected"] = probability
@@ -243,19 +245,22 @@ def with_fields(line: bytes, fields: dict[str, Any], addition: bytes, *, anew: b
     """Return the CDXJ *line*, which has *fields*, with those of *addition*, as `written` returns them.
 
     The line's own fields keep their spelling, unless one of them is replaced, or *anew* asks for the
-    whole object to be serialized again.
+    whole object to be serialized again, with no other fields than merge_cdxj gives it.
     """
     if not addition:
-        return line if not anew else _again(line, fields, addition)
+        return line if not anew else _again(line, fields, addition, as_merge_cdxj=True)
     body = line.rstrip()
     if anew or not fields or not _ADDED.isdisjoint(fields):
-        return _again(line, fields, addition)
+        return _again(line, fields, addition, as_merge_cdxj=anew)
     return b"%s, %s}" % (body[:-1], addition)
 
 
-def _again(line: bytes, fields: dict[str, Any], addition: bytes) -> bytes:
+def _again(line: bytes, fields: dict[str, Any], addition: bytes, *, as_merge_cdxj: bool) -> bytes:
     key, timestamp, _ = line.split(b" ", 2)
-    fields = fields | orjson.loads(b"{%s}" % addition)
+    added = orjson.loads(b"{%s}" % addition)
+    if as_merge_cdxj:
+        added.pop(SHARES, None)
+    fields = fields | added
     return b"%s %s %s" % (key, timestamp, json.dumps(fields).encode("ascii"))
 
 
@@ -265,20 +270,29 @@ def language_code(code: str) -> str | None:
     return _CODES.get(base) or (base if base in _THREE_LETTERS else None)
 
 
-def _language_codes(found: object) -> str:
+def _language_fields(found: object) -> dict[str, str]:
     listed = found.get("languages") if isinstance(found, dict) else None
     if not isinstance(listed, list):
-        return ""
-    return languages_of(
-        tuple(
-            each.get("code")
-            for each in listed[:MOST_LANGUAGES]
-            if isinstance(each, dict) and isinstance(each.get("code"), str)
-        )
-    )
+        return {}
+    known = [
+        each
+        for each in listed[:MOST_LANGUAGES]
+        if isinstance(each, dict) and isinstance(each.get("code"), str)
+    ]
+    covered = tuple(each.get("text-covered") for each in known)
+    shares = tuple(each for each in covered if type(each) is int)
+    return language_fields(tuple(each["code"] for each in known), shares)
 
 
-@lru_cache(maxsize=4096)
-def languages_of(codes: tuple[str, ...]) -> str:
-    """Return the value of the field `languages` for CLD2's *codes*, of which there are at most three."""
-    return ",".join(filter(None, map(language_code, codes)))
+def language_fields(codes: tuple[str, ...], shares: tuple[int, ...]) -> dict[str, str]:
+    """Return `languages` and `language-shares` for CLD2's *codes*, at most three, and percents.
+
+    Shares are left out unless each code has one from 0 to 100.
+    """
+    known = [(place, code) for place, each in enumerate(codes) if (code := language_code(each))]
+    if not known:
+        return {}
+    fields = {"languages": ",".join(code for _, code in known)}
+    if len(shares) == len(codes) and all(0 <= share <= 100 for share in shares):
+        fields[SHARES] = ",".join(str(shares[place]) for place, _ in known)
+    return fields
