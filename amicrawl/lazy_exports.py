@@ -15,6 +15,7 @@ be the name of a module of the room: Python would return the module.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,9 @@ def lazy_exports(package: str, /, **modules: str) -> Callable[[str], Any]:
     def load(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{modules[name]}"), name)
+        exported = getattr(import_module(f"{package}.{modules[name]}"), name)
+        # The next access finds it there: a page of a crawl may use a name that is imported late.
+        setattr(sys.modules[package], name, exported)
+        return exported
 
     return load

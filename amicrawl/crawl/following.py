@@ -137,7 +137,7 @@ class Following:
 
     def recall(self, partition: LivePartition) -> None:
         """Note where the start URLs redirect to, as far as *partition* knows from an earlier crawl."""
-        self.unkept.page_of = lambda url: self._of_pages.page_of(url, partition)
+        self.unkept.way_of = lambda url: self._of_pages.way_of(url, partition)
         for start in self.starts:
             url = start
             for _ in range(_LONGEST_CHAIN):
@@ -332,6 +332,7 @@ class Following:
         if not links:
             return
         on_site = page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1))
+        self.unkept.needs(page.url, (link.url for link in links if link.kind is Kind.REQUISITE))
         # Where a limit bites, a page with its pictures is worth more than one more page.
         self.counts["met"] += len(links)
         for kind in (Kind.REQUISITE, Kind.LINK):

@@ -42,6 +42,7 @@ from amicrawl.frontier import (
 from amicrawl.politeness import LONGEST_UNREACHED
 from amicrawl.record import read_crawl_json
 from amicrawl.seed import earlier_indexes
+from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -334,7 +335,7 @@ class Resumed:
     def sentence(self) -> str:
         """Say what was found, for the operator."""
         parts = [
-            f"{self.done:,} URLs done",
+            f"{counted(self.done, 'URL')} done",
             *([f"{self.in_flight:,} in flight"] if self.in_flight else []),
             f"{self.pending:,} pending",
         ]
@@ -348,7 +349,8 @@ class Resumed:
         if self.changed:
             text += f"\nchanged since the last crawl here: {', '.join(self.changed)}"
         if self.let_in:
-            text += f"; {self.let_in:,} URLs that had been kept out are pending"
+            have, are = ("has", "is") if self.let_in == 1 else ("have", "are")
+            text += f"; {counted(self.let_in, 'URL')} that {have} been kept out {are} pending"
         if self.read_again:
             text += f"; {self.read_again:,} archived pages were read again for their links"
         return text

@@ -38,7 +38,7 @@ class PageRequisites:
         """Count *offer*, a requisite that is new to *partition*; False where its page has enough."""
         # Nearly all are named by their page itself.
         is_first = (offer.extra or {}).get(REQUISITE) == 1
-        page = offer.via if is_first else self.page_of(offer.via, partition)
+        page = offer.via if is_first else self.way_of(offer.via, partition)[-1]
         count = self._counts.get(page, 0)
         if count >= self._most:
             return False
@@ -47,18 +47,19 @@ class PageRequisites:
         self._counts[page] = count + 1
         return True
 
-    def page_of(self, via: str, partition: LivePartition) -> str:
-        """Return the page that needs what was found on *via*, as far as *partition* knows the way to it.
+    def way_of(self, via: str, partition: LivePartition) -> list[str]:
+        """Return the way from *via* to the page that needs it, both included, as far as it is known.
 
-        That is *via* itself unless it is a requisite.
+        That is *via* alone unless it is a requisite.
         """
-        for _ in range(_LONGEST_WAY):
-            key = self._key_of(via)
+        way = [via]
+        while len(way) <= _LONGEST_WAY:
+            key = self._key_of(way[-1])
             number = None if isinstance(key, Refused) else partition.find(*key)
             if number is None:
                 break
             before = offer_of(partition, partition.get(number), self._revisits)
             if not before.via or REQUISITE not in (before.extra or {}):
                 break
-            via = before.via
-        return via
+            way.append(before.via)
+        return way

@@ -15,7 +15,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from amicrawl.record.captures import CaptureItem
 
@@ -59,12 +59,14 @@ class Unkept:
     """What one crawl could not keep."""
 
     def __init__(self) -> None:
-        self.page_of: Callable[[str], str] = str
-        """Returns the page that needs the requisite at a URL, which may be a style sheet on the way."""
+        self.way_of: Callable[[str], Sequence[str]] = lambda url: [url]
+        """Returns the way from a requisite at a URL, as a style sheet, to its page, both included."""
         self._pages = self._scripted = self._fetches = self._listed = 0
         self._examples: list[str] = []
         self._not_whole: set[int] = set()
         self._requisites: set[int] = set()
+        self._broken: set[int] = set()
+        """What is not there, and the requisites that need it themselves."""
         self._by: Counter[str] = Counter()
         self._shapes: Counter[str] = Counter()
 
@@ -97,8 +99,24 @@ class Unkept:
         if len(self._requisites) < _MOST_REMEMBERED and number not in self._requisites:
             self._requisites.add(number)
             self._by[rule] += 1
+        self._note_way(number, parent)
+
+    def needs(self, page: str, requisites: Iterable[str]) -> None:
+        """Count *page*, or the page of it, where one of *requisites*, which it names, is not whole.
+
+        What several pages need is requested once: the others are found here.
+        """
+        for requisite in requisites if self._broken else ():
+            if (number := hash(requisite)) in self._broken:
+                self._note_way(number, page)
+                return
+
+    def _note_way(self, requisite: int, parent: str) -> None:
+        *sheets, page = self.way_of(parent)
+        if len(self._broken) < _MOST_REMEMBERED:
+            self._broken.update([requisite, *map(hash, sheets)])
         if len(self._not_whole) < _MOST_REMEMBERED:
-            self._not_whole.add(hash(self.page_of(parent)))
+            self._not_whole.add(hash(page))
 
     def fetched(self, item: CaptureItem) -> None:
         """Count the row of *item*."""
@@ -177,9 +195,10 @@ def unkept_sentences(unkept: object, directory: str) -> Iterator[str]:
         case {"requisites": {"pages": int(pages), "requisites": int(number), "by": {**by}}} if number:
             rules = ", ".join(f"{rule} {count}" for rule, count in list(by.items())[:5])
             lack = "page lacks" if pages == 1 else "pages lack"
+            need = "it needs" if pages == 1 else "they need"
             yield (
                 f"not whole: {pages:,} {lack} {number:,} of what "
-                f"they need to be shown ({rules}); `amicrawl query {directory} pages_not_whole` names "
+                f"{need} to be shown ({rules}); `amicrawl query {directory} pages_not_whole` names "
                 "those that were asked for"
             )
     match unkept:

@@ -121,6 +121,25 @@ def test_a_page_brings_as_many_requisites_as_its_setting_those_of_its_requisites
     assert counts["kept_out/requisites"] > 10
 
 
+def test_every_page_that_needs_what_is_lost_is_counted_as_not_whole(tmp_path: Path) -> None:
+    def answer(head: bytes) -> bytes:
+        path = head.split(b" ")[1].decode()
+        sheets = {"/a.css": b"@import 'b.css';", "/b.css": b"i{background:url(lost.png)}"}
+        if path in sheets:
+            return page(sheets[path], CSS)
+        if path == "/lost.png":
+            return page(b"", status="404 Not Found")
+        next_page = "".join(f"<a href=/{int(path[1:]) + 1}>on</a>" for _ in path if path < "/4")
+        sheet = "" if path == "/3" else "<link rel=stylesheet href=/a.css>"
+        return page(f"{sheet}{next_page}".encode(), HTML)
+
+    with RawServer(answer) as server:
+        # One request at a time, as by default: then what a page needs is known before the next page.
+        settings = {"AMICRAWL_ROBOTS": "ignore", "AMICRAWL_PER_HOST": "1"}
+        done = crawl_site(f"{server.url}/1", tmp_path / "out", settings=settings)
+    assert "not whole: 3 pages lack 1 of what they need to be shown (status 404 1)" in done.stderr
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [2, 4, 6])
 def test_a_chain_goes_on_where_it_was_killed(asked: int, tmp_path: Path) -> None:

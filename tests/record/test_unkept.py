@@ -59,7 +59,7 @@ def test_the_shape_of_most_fetches_is_found_among_very_many_others() -> None:
 
 def test_a_requisite_that_failed_or_was_kept_out_is_counted_once_for_each_page() -> None:
     unkept = Unkept()
-    unkept.page_of = lambda url: "http://h/page" if url.endswith(".css") else url
+    unkept.way_of = lambda url: [url, "http://h/page"] if url.endswith(".css") else [url]
     unkept.fetched(item(capture("http://h/x.png", status=404), provenance=NEEDED))
     unkept.fetched(item(failed("http://h/y.png"), provenance=NEEDED))
     unkept.fetched(item(capture("http://h/fine.png"), provenance=NEEDED))
@@ -75,6 +75,18 @@ def test_a_requisite_that_failed_or_was_kept_out_is_counted_once_for_each_page()
     assert line.startswith("not whole: 3 pages lack 4 of what they need to be shown (")
 
 
+def test_each_page_counts_that_needs_what_is_not_there_also_by_a_shared_style_sheet() -> None:
+    unkept = Unkept()
+    unkept.way_of = lambda url: [url, "http://h/1"] if url.endswith(".css") else [url]
+    unkept.needs("http://h/1", ["http://h/a.css", "http://h/x.png"])
+    sheet = NEEDED._replace(via="http://h/a.css", route="LEE")
+    unkept.fetched(item(capture("http://h/f.woff", status=404), provenance=sheet))
+    for number in range(1, 5):
+        unkept.needs(f"http://h/{number}", ["http://h/x.png", "http://h/a.css"])
+    unkept.needs("http://h/whole", ["http://h/x.png"])
+    assert said(unkept.as_dict())[0].startswith("not whole: 4 pages lack 1 of what they need ")
+
+
 def test_pages_made_by_scripts_are_named_with_three_examples() -> None:
     unkept = Unkept()
     for number in range(5):
@@ -82,6 +94,12 @@ def test_pages_made_by_scripts_are_named_with_three_examples() -> None:
     [line] = said(unkept.as_dict())
     assert line.startswith("made by scripts: 4 of 5 pages looked at have neither text nor links before")
     assert "(http://h/1, http://h/2, http://h/3)" in line
+
+
+def test_one_page_that_is_not_whole_is_one_page() -> None:
+    unkept = Unkept()
+    unkept.lacks("http://h/", "http://h/x", "ignores")
+    assert said(unkept.as_dict())[0].startswith("not whole: 1 page lacks 1 of what it needs to be shown")
 
 
 @pytest.mark.parametrize(
