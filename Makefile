@@ -18,8 +18,6 @@ SECONDS ?=
 SAMPLE ?=
 # Three are right for two cores: more than a third of the time of the tests is waiting.
 WORKERS ?= 3
-# A test that fails is run once more, and listed with its traceback (CONTRIBUTING.md, Tests).
-RERUN := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks
 export SEEDS OUT PYTHON
 
 BIN := .venv/bin
@@ -45,7 +43,7 @@ test: environment-dev ## Check style, types and import order, then run the tests
 # The check of types has one core busy for most of a minute, in which tests wait at least as long.
 .PHONY: tests-run
 tests-run: environment-dev
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(RERUN)
+	.ci/tests-twice $(BIN)/python -n $(WORKERS) --dist worksteal
 
 # Collected once here, the modules of the tests are compiled for all workers.
 .PHONY: tests-ready
@@ -77,7 +75,7 @@ environment-spark: environment-dev ## Have Java and the environment of the tests
 
 .PHONY: test-spark
 test-spark: environment-spark ## Run the tests that need Spark, on clusters of this machine, with the extra alone [CASES=paths]
-	AMICRAWL_SPARK_TESTS=yes $(SPARK)/bin/python -m pytest --timeout 400 $(RERUN) $(or $(CASES),$(wildcard tests/*/test_spark_*.py))
+	AMICRAWL_SPARK_TESTS=yes .ci/tests-twice $(SPARK)/bin/python --timeout 400 $(or $(CASES),$(wildcard tests/*/test_spark_*.py))
 
 .PHONY: lint style types
 lint: style types ## Check style, types and import order

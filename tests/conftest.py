@@ -168,6 +168,27 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+class _Told:
+    """Says at once what failed: a run that is ended from outside comes to no summary."""
+
+    def __init__(self, terminal: pytest.TerminalReporter) -> None:
+        self._terminal = terminal
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            why = str(getattr(crash, "message", report.longrepr)).partition("\n")[0]
+            self._terminal.write_line(f"\n{report.when} of {report.nodeid}: {why[:300]}")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_configure(config: pytest.Config) -> None:
+    terminal = config.pluginmanager.get_plugin("terminalreporter")
+    if config.getoption("numprocesses", None) and terminal is not None:
+        config.pluginmanager.register(_Told(terminal))
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--roads", action="store_true", help="run every crawl test of tests/crawl by both roads"
