@@ -97,7 +97,7 @@ COMMANDS: Mapping[str, Place] = {
     ),
     "upload": Place(
         "output_directory:upload",
-        "Upload the files of DIRECTORY to a bucket, and verify each there by size and SHA-256.",
+        "Upload the files of DIRECTORY to a bucket, and verify each there by size and digest.",
     ),
     "table": Place("table:table", "Convert CDXJ files to a Parquet table with one row per capture."),
     "query": Place("query:query", "Run a named query, or SQL of your own, on the table at PATH."),
