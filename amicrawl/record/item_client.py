@@ -33,6 +33,8 @@ ACCEPTING = 600
 _S3, _SITE = "https://s3.us.archive.org", "https://archive.org"
 _ENDPOINT = "IA_ENDPOINT_URL"
 _KEY = re.compile(r"[!-9;-~]{1,200}")
+_ITS_OWN = re.compile(r"https://([a-z0-9-]{1,63}\.){0,9}archive\.org(:443)?", re.IGNORECASE)
+_PRINTABLE = re.compile(r"[!-~]+")
 _LARGEST_REASON = 16 * 1024
 _LARGEST_INI = 64 * 1024
 _REDIRECTS = 5
@@ -133,12 +135,12 @@ class ItemClient:
         """Return where a redirect leads to; OSError where the keys must not go there."""
         try:
             parts = urlsplit(target := urljoin(url, location))
-            host, is_safe = parts.hostname or "", parts.scheme == "https"
         except ValueError:
-            host, is_safe, parts, target = "", False, urlsplit(""), ""
-        is_its_own = host == "archive.org" or host.endswith(".archive.org")
-        if not (is_safe and is_its_own) and (parts[:2] != self._own or not location):
-            raise OSError(f"the Internet Archive redirects to {host[:100]!a}, which is not of it")
+            parts = urlsplit(target := "")
+        is_its_own = parts[:2] == self._own or _ITS_OWN.fullmatch(f"{parts.scheme}://{parts.netloc}")
+        if not (location and is_its_own and _PRINTABLE.fullmatch(target)):
+            host = parts.netloc.rpartition("@")[2][:100]
+            raise OSError(f"the Internet Archive redirects to what is not an address of it ({host!a})")
         return target
 
     def _connection(self, url: str) -> http.client.HTTPConnection:

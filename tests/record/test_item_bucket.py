@@ -204,13 +204,42 @@ def test_a_file_follows_the_archive_to_another_of_its_hosts_and_the_keys_to_no_o
     assert shown(store) == {"a.warc.gz": b"one"}
     with ItemStore() as strange:
         store.leads_to = f"http://127.0.0.1:{strange.port}"
-        with pytest.raises(OSError, match="which is not of it"):
+        with pytest.raises(OSError, match="not an address of it"):
             item(store).write("b.warc.gz", iter([b"two"]), size=3)
         assert not strange.heads
-    for location in ("http://archive.org.example", "http://s3.us.archive.org", "https://[x"):
-        store.leads_to = location
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "http://archive.org.example",
+        "http://s3.us.archive.org",
+        "https://[x",
+        "https://archive.org:99999",
+        "https://archive.org:x",
+        "https://..archive.org",
+        "https://user@archive.org",
+        f"https://{'a' * 70}.archive.org",
+        "https://\xe9.archive.org",
+        "https://s3.archive.org/\xe9",
+        "https://s3.archive.org/a b",
+        "",
+    ],
+)
+@pytest.mark.parametrize("method", ["GET", "PUT"])
+def test_a_redirect_to_what_is_no_host_of_the_archive_is_an_error_of_the_store(
+    location: str, method: str
+) -> None:
+    head = f"HTTP/1.1 307 x\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n".encode("latin-1")
+    with RawServer(lambda _: head) as web:
+        keys = {**KEYS, "IA_ENDPOINT_URL": web.url}
+        bucket = ItemBucket("ia://crawls", urlsplit("ia://crawls"), ItemClient(environment=keys))
+        asked = {
+            "GET": lambda: bucket.size("b.warc.gz"),
+            "PUT": lambda: bucket.write("b.warc.gz", iter([b"two"]), size=3),
+        }
         with pytest.raises(OSError, match="Internet Archive"):
-            item(store).write("b.warc.gz", iter([b"two"]), size=3)
+            asked[method]()
 
 
 def test_a_signal_ends_the_wait_for_a_file_within_a_second_of_it(tmp_path: Path) -> None:
