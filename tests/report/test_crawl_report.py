@@ -13,7 +13,7 @@ import pytest
 from dashboard.browsing import chromium, open_page, violations
 from hypothesis import given
 from hypothesis import strategies as st
-from report.test_summary_page import HOSTILE, Page
+from report.test_summary_page import HOSTILE, Page, charts_without
 from typer.testing import CliRunner
 
 from amicrawl.archive.report import figures_of, page_of_crawl
@@ -163,3 +163,14 @@ def test_the_page_breaks_no_rule_of_accessibility_and_prints_on_four_pages(
         shown.goto(page.as_uri())
         assert violations(shown) == []
         assert len(re.findall(rb"/Type\s*/Page[^s]", shown.pdf(format="A4"))) <= 4
+
+
+def test_every_chart_of_a_report_has_its_unit_and_its_numbers_as_a_table(tmp_path: Path) -> None:
+    older = crawl(tmp_path / "older", ROWS[:2])
+    text = page_of_crawl(figures_of(crawl(tmp_path / "c", ROWS), older=older), title="c")
+    assert text.count('class="chart"') == 3
+    assert charts_without(text) == []
+    many = [row(f"http://{number}.example/a/b{number}/x") for number in range(20_500)]
+    text = page_of_crawl(figures_of(crawl(tmp_path / "many", many)), title="many")
+    assert "largest of 20,500 hosts" in text
+    assert charts_without(text) == []

@@ -61,6 +61,20 @@ class Page(HTMLParser):
         return [attributes for name, attributes in self.elements if name == tag]
 
 
+def charts_without(text: str) -> list[str]:
+    """Return which charts of a page lack their unit, or their numbers in a table."""
+    wanting = []
+    for place in [found.start() for found in re.finditer(r'<svg [^>]*class="chart"', text)]:
+        begin = text.rfind("<figure", 0, place)
+        figure = text[begin : text.find("</figure>", place)] if begin >= 0 else ""
+        cells = re.findall(r"<td>([^<]*)", figure)
+        has_numbers = any(re.search("[0-9]", cell) for cell in cells)
+        unit = re.search(r"<figcaption>[^<]*[a-z]", figure)
+        if figure.count('class="chart"') != 1 or not (unit and has_numbers and "<summary>" in figure):
+            wanting.append(text[place : place + 300])
+    return wanting
+
+
 def hostile_counts() -> Counts:
     counts = national_labs(CORRECTED)
     counts.by_host.add(HOSTILE, 10**7, 1)
@@ -109,6 +123,8 @@ def test_nothing_of_an_index_becomes_an_element_or_attribute(text: str) -> None:
         "line",
         "text",
         "rect",
+        "figure",
+        "figcaption",
         "details",
         "summary",
         "table",
@@ -220,3 +236,8 @@ def test_a_browser_shows_the_page_without_scripts_or_scrolling_sideways(
     )
 
     assert "<title>true,0,3,true</title>" in done.stdout
+
+
+def test_every_chart_has_its_unit_and_its_numbers_as_a_table(text: str) -> None:
+    assert text.count('class="chart"') == 3
+    assert charts_without(text) == []

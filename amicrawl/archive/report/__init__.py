@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         latest_pages,
     )
     from amicrawl.archive.report.crawl_page import crawl_sections, page_of_crawl
-    from amicrawl.archive.report.document import chart_styles
+    from amicrawl.archive.report.document import chart, chart_styles, table
     from amicrawl.archive.report.figures import Overlap, overlap_of, overlap_to_json
     from amicrawl.archive.report.inputs import STDIN, files_of
     from amicrawl.archive.report.page import page_of
@@ -40,6 +40,7 @@ else:
         CrawlFigures="crawl_figures",
         LiveFigures="crawl_figures",
         latest_pages="crawl_figures",
+        chart="document",
         chart_styles="document",
         crawl_sections="crawl_page",
         element="charts",
@@ -71,6 +72,7 @@ else:
         shared_csv="years",
         shared_years="years",
         summary_to_json="counts_json",
+        table="document",
         text_lines="text",
         timeline="charts",
     )
@@ -88,6 +90,7 @@ __all__ = [
     "Overlap",
     "ReadingProgress",
     "YearsRead",
+    "chart",
     "chart_styles",
     "count_narrow",
     "count_on_spark",
@@ -111,6 +114,7 @@ __all__ = [
     "shared_csv",
     "shared_years",
     "summary_to_json",
+    "table",
     "text_lines",
     "timeline",
 ]

@@ -11,14 +11,13 @@ from amicrawl.archive.report.charts import (
     Markup,
     TimeColumn,
     element,
-    joined,
     share_bar,
     stacked,
     stacked_timeline,
     treemap,
 )
 from amicrawl.archive.report.crawl_figures import CLASSES, ELSEWHERE
-from amicrawl.archive.report.document import document, grid_table, legend, section, table
+from amicrawl.archive.report.document import chart, document, grid_table, section, table
 from amicrawl.archive.report.text import decimal_size
 
 if TYPE_CHECKING:
@@ -31,6 +30,7 @@ _STYLES = dict(zip(CLASSES, ("s2", "s3", "s4", "s5", "sf", "sn"), strict=True))
 _COLUMNS = 96
 _ROWS = 15
 _GROUPS, _LEAVES, _HOSTS = 8, 14, 48
+_TREE = "Where the responses are"
 _REMEDIES: Mapping[str, str] = {
     "name-not-found": "The host has no address: check the spelling of the seed, or leave the host out.",
     "name-lookup-failed": "No name server responded: check AMICRAWL_DNS_SERVERS, run the command again.",
@@ -141,15 +141,16 @@ def _timeline(figures: CrawlFigures) -> Markup | None:
         mark = marks.get((begin - first) // each, "")
         columns.append(TimeColumn(_label(when, seconds), f"{when}: {parts}", values, mark))
         counts[when] = {name: values[name] for name in CLASSES}
-    chart = joined(
-        legend({name: _STYLES[name] for name in CLASSES if figures.classes[name]}),
-        stacked_timeline(columns, _STYLES, "Requests over time by class of response"),
-        element(
-            "p", None, f"A column is {_span(seconds)}; a dashed line is a start, pause, end or kill."
-        ),
+    title, label = "Requests over time", "Requests over time by class of response"
+    drawn = chart(
+        title,
+        stacked_timeline(columns, _STYLES, label),
+        unit=f"Requests in {_span(seconds)}",
+        behind=grid_table(label, "From (UTC)", counts),
+        classes={name: _STYLES[name] for name in CLASSES if figures.classes[name]},
+        note="A dashed line is a start, pause, end or kill.",
     )
-    behind = grid_table("Requests over time by class of response", "From (UTC)", counts)
-    return section("Requests over time", chart, behind, wide=True)
+    return section(title, drawn, wide=True)
 
 
 def _label(moment: str, seconds: float) -> str:
@@ -201,9 +202,10 @@ def _change(figures: CrawlFigures) -> Markup | None:
         ["of them moved: the payload was at a URL that is gone", f"{change.moved:,}"],
         ["Gone", f"{change.gone:,}"],
     ]
-    chart = joined(legend(styles), stacked(grid, styles, "URLs of both crawls"))
+    title, drawing = "Since the older crawl", stacked(grid, styles, "URLs of both crawls")
     behind = table("URLs with a response", ["URLs", "Number"], rows, names=True)
-    return section("Since the older crawl", joined(chart, behind), wide=True)
+    drawn = chart(title, drawing, unit="URLs with a response", behind=behind, classes=styles)
+    return section(title, drawn, wide=True)
 
 
 def _reasons(title: str, reasons: Mapping[str, FailureReason]) -> Markup | None:
@@ -326,8 +328,8 @@ def _tree(figures: CrawlFigures) -> Markup | None:
     ]
     rows.sort(key=lambda row: -int(row[1].replace(",", "")))
     behind = table("Responses by directory", ["Directory", "Responses"], rows, names=True)
-    chart = treemap(shown, "Responses by directory")
-    return section("Where the responses are", chart, behind, wide=True)
+    drawing = treemap(shown, "Responses by directory")
+    return section(_TREE, chart(_TREE, drawing, unit="Responses", behind=behind), wide=True)
 
 
 def _largest_hosts(figures: CrawlFigures) -> Markup:
@@ -337,9 +339,16 @@ def _largest_hosts(figures: CrawlFigures) -> Markup:
         name: [Leaf(name, f"{name}: {host.rows:,} rows, {decimal_size(host.bytes)}", host.rows)]
         for name, host in ordered
     }
-    note = f"The {len(ordered):,} largest of {len(figures.hosts):,} hosts, by rows."
-    chart = joined(treemap(leaves, "Rows by host"), element("p", None, note))
-    return section("Where the responses are", chart, wide=True)
+    rows = [[name, f"{host.rows:,}"] for name, host in ordered]
+    caption = f"The {len(ordered):,} largest of {len(figures.hosts):,} hosts"
+    drawn = chart(
+        _TREE,
+        treemap(leaves, "Rows by host"),
+        unit="Rows",
+        behind=table(caption, ["Host", "Rows"], rows, names=True),
+        note=f"{caption}.",
+    )
+    return section(_TREE, drawn, wide=True)
 
 
 _SHOWN_SETTINGS = (

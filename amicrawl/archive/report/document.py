@@ -9,7 +9,7 @@ from __future__ import annotations
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from amicrawl.archive.report.charts import Markup, element, joined
+from amicrawl.archive.report.charts import Markup, element
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,8 +72,36 @@ def tiles(figures: Sequence[tuple[str, str]]) -> Markup:
     return element("dl", {"class": "tiles"}, each)
 
 
-def legend(classes: Mapping[str, str]) -> Markup:
-    """Return a list of swatches: names and the classes of style that they are drawn with."""
+def section(title: str, content: Markup, *, wide: bool = False) -> Markup:
+    """Return a section with its heading."""
+    return element("section", {"class": "wide" if wide else None}, element("h2", None, title), content)
+
+
+def chart(
+    title: str,
+    drawing: Markup,
+    *,
+    unit: str,
+    behind: Markup,
+    classes: Mapping[str, str] | None = None,
+    note: str = "",
+) -> Markup:
+    """Return *drawing* with what a chart has: *unit*, legend, its numbers in a table *behind* it.
+
+    *classes* are names and the classes of style that they are drawn with. *title* names the table; the
+    chart itself stands below that heading.
+    """
+    return element(
+        "figure",
+        {"class": "figure"},
+        element("figcaption", None, f"{unit}. {note}" if note else unit),
+        _legend(classes) if classes else "",
+        drawing,
+        element("details", None, element("summary", None, f"Table: {title}"), behind),
+    )
+
+
+def _legend(classes: Mapping[str, str]) -> Markup:
     swatches = [
         element(
             "li",
@@ -88,18 +116,6 @@ def legend(classes: Mapping[str, str]) -> Markup:
         for name, css in classes.items()
     ]
     return element("ul", {"class": "legend"}, swatches)
-
-
-def section(title: str, content: Markup, behind: Markup | None = None, *, wide: bool = False) -> Markup:
-    """Return a section: its *content*, and the table *behind* it to be opened."""
-    behind = (
-        joined()
-        if behind is None
-        else element("details", None, element("summary", None, f"Table: {title}"), behind)
-    )
-    return element(
-        "section", {"class": "wide" if wide else None}, element("h2", None, title), content, behind
-    )
 
 
 def grid_table(caption: str, corner: str, grid: Grid) -> Markup:

@@ -9,13 +9,12 @@ from amicrawl.archive.report.charts import (
     Markup,
     element,
     heat_grid,
-    joined,
     share_bar,
     stacked,
     timeline,
 )
 from amicrawl.archive.report.counts import FACETS, drawn
-from amicrawl.archive.report.document import document, grid_table, legend, section, table
+from amicrawl.archive.report.document import chart, document, grid_table, section, table
 from amicrawl.archive.report.figures import (
     by_domain,
     by_tld,
@@ -113,8 +112,10 @@ def _timeline(counts: Counts) -> Markup | None:
             for index, (month, captures, size) in enumerate(months)
         ]
         kind = "month"
+    title = f"Captures by {kind}"
     behind = grid_table("Captures by year and month", "Year", year_month_grid(counts))
-    return section(f"Captures by {kind}", timeline(bars, f"Captures by {kind}"), behind, wide=True)
+    drawing = timeline(bars, title)
+    return section(title, chart(title, drawing, unit="Captures", behind=behind), wide=True)
 
 
 def _month_label(month: str, index: int, months: int) -> str:
@@ -136,13 +137,9 @@ def _months(counts: Counts) -> list[tuple[str, int, int]]:
 
 def _mime_status(counts: Counts) -> Markup:
     grid = mime_status_grid(counts)
-    chart = joined(
-        legend(_STATUS_CLASSES),
-        stacked(grid, _STATUS_CLASSES, "Captures by media type and status"),
-    )
-    return section(
-        "Media types by status", chart, grid_table("Captures by media type and status", "MIME", grid)
-    )
+    title, label = "Media types by status", "Captures by media type and status"
+    drawing, behind = stacked(grid, _STATUS_CLASSES, label), grid_table(label, "MIME", grid)
+    return section(title, chart(title, drawing, unit="Captures", behind=behind, classes=_STATUS_CLASSES))
 
 
 def _hosts(counts: Counts, most: int) -> Markup:
@@ -163,10 +160,10 @@ def _hosts(counts: Counts, most: int) -> Markup:
 
 def _path_query(counts: Counts) -> Markup:
     grid = path_query_grid(counts)
-    chart = heat_grid(grid, "Captures by path segments (P) and query parameters (Q)")
-    note = element("p", None, "Rows: segments of the path. Columns: parameters of the query.")
+    title, note = "Paths and queries", "Rows: segments of the path. Columns: parameters of the query."
+    drawing = heat_grid(grid, "Captures by path segments (P) and query parameters (Q)")
     behind = grid_table("Captures by path segments and query parameters", "Path", grid)
-    return section("Paths and queries", joined(note, chart), behind)
+    return section(title, chart(title, drawing, unit="Captures", behind=behind, note=note))
 
 
 def _lists(counts: Counts) -> list[Markup | None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amicrawl.archive.report import Bar, element, timeline
+from amicrawl.archive.report import Bar, chart, element, table, timeline
 from amicrawl.fleet.dashboard.wording import clock, moment, number, size
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ _SHORT_SPAN = 600.0
 
 
 def history_charts(points: Sequence[HistoryPoint]) -> list[str]:
-    """Return a figure of HTML for each series of *points*, oldest first; none below two points.
+    """Return a chart of HTML for each series of *points*, oldest first; none below two points.
 
     The first shows what was done a minute, the others what was reported at the last point of each bar.
     """
@@ -39,23 +39,13 @@ def history_charts(points: Sequence[HistoryPoint]) -> list[str]:
     shown = 8 if points[-1]["ts"] - points[0]["ts"] < _SHORT_SPAN else 5
     figures: list[str] = []
     for key, (title, value_of, worded) in series.items():
-        bars = [
-            Bar(
-                clock(last["ts"])[:shown],
-                f"{moment(last['ts'])}: {worded(value_of(first, last))}",
-                value_of(first, last),
-            )
-            for first, last in steps
-        ]
+        values = [(last["ts"], value_of(first, last)) for first, last in steps]
+        bars = [Bar(clock(at)[:shown], f"{moment(at)}: {worded(value)}", value) for at, value in values]
         label = f"{title}, {moment(points[0]['ts'])} to {moment(points[-1]['ts'])} UTC"
-        figures.append(
-            element(
-                "figure",
-                {"data-series": key},
-                element("figcaption", None, title),
-                timeline(bars, label),
-            )
-        )
+        rows = [[moment(at), worded(value)] for at, value in values]
+        behind = table(label, ["Until, UTC", title], rows)
+        drawn = chart(title, timeline(bars, label), unit=title, behind=behind)
+        figures.append(element("div", {"data-series": key}, drawn))
     return figures
 
 
