@@ -4,6 +4,9 @@ The build stage of the recipe is run into a folder, so that there is just what t
 each container of each manifest is started with its command, arguments and variables, its probes are run
 until they succeed, and its `preStop` hook ends it. Absolute paths of an image are folders here, and the
 bucket of the settings is a folder; nothing else is changed. `redis-server` has to be installed.
+
+Where there is `kubectl`, what it makes of the kustomization is held against the schemas of Kubernetes;
+where Docker or Podman responds, the image itself is built, and started with the rights of a pod.
 """
 
 # ruff: noqa: S603, S607  # the commands are those of files of this repository
@@ -22,6 +25,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import yaml
 
 PROJECT = Path(__file__).parents[1]
@@ -258,8 +262,47 @@ class Pods:
             raise SystemExit(f"it has ended with {code}")
 
 
+def check_kustomization() -> None:
+    """Hold what `kubectl` would send to a cluster against the schemas of its kinds."""
+    if shutil.which("kubectl") is None:
+        print("kubectl is not there: the kustomization was not built.", flush=True)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "kubernetes"
+        shutil.copytree(MANIFESTS, copy)
+        shutil.copy(copy / "secrets.env.example", copy / "secrets.env")
+        words = ["kubectl", "kustomize", str(copy)]
+        made = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    objects = list(yaml.safe_load_all(made))
+    for each in objects:
+        kubernetes_validate.validate(each, kubernetes_validate.latest_version(), strict=True)
+    print(f"kubectl makes {len(objects)} objects, and each follows the schema of its kind.", flush=True)
+
+
+def check_image() -> None:
+    """Build the image by a builder that responds, and start it with the rights of a pod."""
+    for builder in ("docker", "podman"):
+        if (
+            shutil.which(builder)
+            and subprocess.run([builder, "info"], check=False, capture_output=True).returncode == 0
+        ):
+            break
+    else:
+        print("Neither Docker nor Podman responds: the image itself was not built.", flush=True)
+        return
+    name = "amicrawl-recipe-check"
+    recipe = EXAMPLES / "container" / "Containerfile"
+    subprocess.run([builder, "build", "-f", recipe, "-t", name, "."], cwd=PROJECT, check=True)
+    rights = ["--rm", "--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    for words in ([], ["pipeline", "--help"], ["dashboard", "--help"]):
+        subprocess.run([builder, "run", *rights, name, *words], check=True)
+    print(f"{builder} has built the image, and its commands start.", flush=True)
+
+
 def main() -> None:
     """Build what the image has, and run everything in it."""
+    check_kustomization()
+    check_image()
     with tempfile.TemporaryDirectory() as folder:
         image = Image(Path(folder))
         image.build()
