@@ -8,32 +8,34 @@ roads. With anything else in between, rows take Scrapy's whole road.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy import Request, signals
 from scrapy.utils.misc import load_object
 
 from amicrawl.config import Direct
 from amicrawl.crawl.arguments import reads_responses
-from amicrawl.crawl.decision import DONE, NO_TURN, Disposition
+from amicrawl.crawl.decision import DONE, NO_TURN, Disposition, Ticket
 from amicrawl.crawl.downloader import ArchiveDownloader
 from amicrawl.crawl.handler import WireHandler
 from amicrawl.crawl.internals import Signaller
-from amicrawl.crawl.links import RedirectLinks
+from amicrawl.crawl.links import MAX_BODY, PROVENANCE, RedirectLinks
 from amicrawl.crawl.middlewares import AsFoundRedirectMiddleware, PolitenessMiddleware
 from amicrawl.crawl.pipelines import CapturePipeline
 from amicrawl.crawl.requests import RowRequests, default_fields
-from amicrawl.crawl.responses import bare_response
+from amicrawl.crawl.responses import bare_response, exception_of
 from amicrawl.crawl.robots import RobotsMiddleware
+from amicrawl.seed import Seed
+from amicrawl.urls import Refused, fetchable, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
-    from amicrawl.capture import Capture
-    from amicrawl.crawl.decision import Decision, Ticket
+    from amicrawl.capture import Capture, Failure
+    from amicrawl.crawl.decision import Decision
     from amicrawl.crawl.run import Run
     from amicrawl.crawl.visit import Exchanger, Links, Rule, Visit
     from amicrawl.fetch import WireRequest
@@ -97,13 +99,92 @@ def direct_visit(crawler: Crawler, run: Run) -> Visit:
             priority=redirects.priority_adjust,
             elsewhere=run.elsewhere,
         )
+    fields = default_fields(crawler.settings)
     visit = run.make_visit(
         links=links,
         rules=rules,
-        request_of=RowRequests(default_fields(crawler.settings), run.credentials),
+        request_of=RowRequests(fields, run.credentials),
         wire=ObservedWire(crawler, run.wire),
     )
+    politeness = next((each for each in middlewares if type(each) is PolitenessMiddleware), None)
+    for each in middlewares:
+        if type(each) is RobotsMiddleware and politeness is not None:
+            # What is not a row is read here, and not decoded before: no coding is asked for.
+            each.direct = DirectRequests(
+                visit,
+                politeness,
+                RowRequests(fields[:-1], run.credentials),
+                most_redirects=0 if redirects is None else redirects.max_redirect_times,
+                on_visited=Announcements(crawler).visited,
+            )
     return visit if run.visits_by is None else run.visits_by(visit)
+
+
+class DirectRequests:
+    """What is fetched without a row, visited as rows are: robots.txt, and where it redirects to."""
+
+    def __init__(
+        self,
+        visit: Visit,
+        politeness: PolitenessMiddleware,
+        request_of: RowRequests,
+        *,
+        most_redirects: int,
+        on_visited: Callable[[Ticket, Decision], None],
+    ) -> None:
+        self._visit = visit
+        self._politeness = politeness
+        self._request_of = request_of
+        self._most_redirects = most_redirects
+        self._on_visited = on_visited
+
+    async def fetch(self, url: str, meta: Mapping[str, Any]) -> Fetched | Failure:
+        """Fetch and archive *url*, and each hop of its redirects; *meta* is that of its request.
+
+        The result is the last response, or why there is none. Raises NotYet where its address has
+        another host's turn, Stopped where the crawl ends, and IgnoreRequest where it is not fetched.
+        """
+        for hop in range(self._most_redirects + 1):
+            words = {**meta, "redirect_times": hop} if hop else meta
+            ticket = await self._politeness.enter(url, words) or Ticket(None)
+            try:
+                decision = await self._visited(url, ticket, words)
+                if (capture := ticket.capture) is None or decision.disposition is Disposition.AGAIN_NOW:
+                    raise exception_of(decision)
+                if capture.failure is not None:
+                    return capture.failure
+                fetched = Fetched(
+                    capture.status,
+                    b"".join(capture.payload()),
+                    text_of(capture.header(b"cache-control") or b""),
+                )
+            finally:
+                if ticket.capture is not None:
+                    ticket.capture.body.close()
+                self._visit.leave(ticket)
+            target = ticket.redirect_to
+            if target in ("", url) or isinstance(fetchable(target), Refused):
+                break
+            url = target
+        return fetched
+
+    async def _visited(self, url: str, ticket: Ticket, meta: Mapping[str, Any]) -> Decision:
+        asked = self._request_of(seed := Seed(url))
+        if not isinstance(asked, Refused):
+            asked = asked._replace(max_body=meta[MAX_BODY])
+        ticket.asked, ticket.seed, ticket.provenance = asked, seed, meta[PROVENANCE]
+        decision = await self._visit.visit(ticket)
+        self._on_visited(ticket, decision)
+        return decision
+
+
+class Fetched(NamedTuple):
+    """A response that is read here, and by no callback."""
+
+    status: int
+    payload: bytes
+    """The body without transfer coding."""
+    cache_control: str
 
 
 class ObservedWire:

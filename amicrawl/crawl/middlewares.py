@@ -68,22 +68,33 @@ class PolitenessMiddleware:
 
         Raises IgnoreRequest for a host given up, and NotYet where its address has another host's turn.
         """
-        run, ticket = self._run, ticket_of(request)
+        ticket = ticket_of(request)
         if ticket is None:
-            key = run.key_of(request.url)
-            if isinstance(key, Refused):
-                return
-            if key.host in run.breaker.given_up:
-                raise IgnoreRequest("the host had not answered before and was given up")
-            ticket = Ticket(key.host)
-        decision = await self.admit(request.url, ticket, request.meta)
-        if decision is not None:
-            self._crawler.stats.inc_value("amicrawl/addresses/waits")
-            raise exception_of(decision)
-        if ticket_of(request) is None:
-            run.pacing.enter(ticket, run.clock())
-            ticket.entered = True
-            request.meta[TICKET] = ticket
+            if (ticket := await self.enter(request.url, request.meta)) is not None:
+                request.meta[TICKET] = ticket
+        elif (decision := await self.admit(request.url, ticket, request.meta)) is not None:
+            raise self._too_early(decision)
+
+    async def enter(self, url: str, words: Mapping[str, object]) -> Ticket | None:
+        """Return the ticket of a request for *url* that never passed the scheduler; its gate is entered.
+
+        None where *url* has no host. Raises as `process_request` does.
+        """
+        run, key = self._run, self._run.key_of(url)
+        if isinstance(key, Refused):
+            return None
+        if key.host in run.breaker.given_up:
+            raise IgnoreRequest("the host had not answered before and was given up")
+        ticket = Ticket(key.host)
+        if (decision := await self.admit(url, ticket, words)) is not None:
+            raise self._too_early(decision)
+        run.pacing.enter(ticket, run.clock())
+        ticket.entered = True
+        return ticket
+
+    def _too_early(self, decision: Decision) -> IgnoreRequest:
+        self._crawler.stats.inc_value("amicrawl/addresses/waits")
+        return exception_of(decision)
 
     async def admit(
         self, url: str, ticket: Ticket | None, words: Mapping[str, object]

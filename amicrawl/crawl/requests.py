@@ -192,7 +192,7 @@ def wire_request(
 
 
 class RowRequests:
-    """What goes over the wire for rows that are visited without Scrapy."""
+    """What goes over the wire for what is visited without Scrapy."""
 
     def __init__(self, defaults: Sequence[tuple[bytes, bytes]], credentials: Credentials) -> None:
         """*defaults* and *credentials* are those of `wire_request`."""
@@ -201,9 +201,8 @@ class RowRequests:
         self._usual = WireRequest("", fields=self._defaults, proxy=credentials.proxy)[2:]
         self._is_secretive = bool(credentials.auth or credentials.cookies)
 
-    def __call__(self, dispatch: Dispatch) -> WireRequest | Refused:
-        """Return what is sent for the row *dispatch*, or why nothing can be."""
-        seed = dispatch.offer.seed
+    def __call__(self, seed: Seed) -> WireRequest | Refused:
+        """Return what is sent for the row of *seed*, or why nothing can be."""
         target = fetchable(seed.url)
         if isinstance(target, Refused):
             return target

@@ -1,7 +1,7 @@
 """robots.txt: asked for once per origin, archived like any page, and obeyed by RFC 9309.
 
     request -> cache of verdicts -> allowed, refused, or not yet
-                  |-> robots.txt fetched through the same handler, if nothing is known
+                  |-> robots.txt fetched the way that its page goes, if nothing is known
 
 Where robots.txt can only be had later (5xx, a connection that breaks), the row goes back to the frontier
 and its host's gate stays shut until it is asked again; after five times its URLs are refused. Where
@@ -25,7 +25,7 @@ import logging
 import os
 import time
 from functools import cached_property
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from scrapy import Request, signals
 from scrapy.exceptions import (
@@ -71,6 +71,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.direct import DirectRequests
     from amicrawl.record import CaptureItem
 
 logger = logging.getLogger(__name__)
@@ -79,8 +80,14 @@ _LARGEST = 512 * 1024
 """Bytes of a robots.txt that are fetched: 500 KiB count (RFC 9309, section 2.5), more for chunks."""
 _MOST_NOTED = 500_000
 """Bytes of a robots.txt that the row of its host keeps."""
-_NO_SERVER = (CannotResolveHostError, DownloadConnectionRefusedError)
-_UNREACHED = (Failure.CONNECT_TIMEOUT.value, Failure.ADDRESS_REFUSED.value)
+_NO_SERVER = (
+    Failure.NAME_NOT_FOUND,
+    Failure.NAME_LOOKUP_FAILED,
+    Failure.CONNECTION_REFUSED,
+    Failure.CONNECT_TIMEOUT,
+    Failure.ADDRESS_REFUSED,
+)
+"""What shows that no server is there; `failure_of` begins the words of its exceptions with it."""
 _A_REDIRECT = 302
 _LARGE = 50_000
 """Bytes of a robots.txt from which on it is read on a thread."""
@@ -89,8 +96,19 @@ _MOST_MET = 100_000
 _ADDON_PRIORITY = SETTINGS_PRIORITIES["addon"]
 
 
+_Answer = tuple[int | None, bytes, str]
+"""Status, body without transfer coding, and Cache-Control; no status where no response came."""
+
+
+class _NoServerError(Exception):
+    """No server is there that could have a robots.txt."""
+
+
 class RobotsMiddleware:
     """Asks robots.txt before anything else of an origin is asked for."""
+
+    direct: DirectRequests | None = None
+    """What fetches robots.txt as rows are fetched; None where it goes by Scrapy's engine."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
         if not crawler.settings.getbool("ROBOTSTXT_OBEY"):
@@ -237,22 +255,45 @@ class RobotsMiddleware:
             MAX_BODY: _LARGEST,
             PROVENANCE: found,
         }
-        request = Request(origin, meta=meta, callback=NO_CALLBACK)
         try:
-            response = await self._crawler.engine.download_async(request)
+            status, body, cache_control = await (
+                self._by_scrapy(origin, meta) if self.direct is None else self._directly(origin, meta)
+            )
         except (AmicrawlError, Stopped, NotYet):
             raise
-        except _NO_SERVER:
+        except _NoServerError:
             return self._keep(origin, self._absent(origin))
-        except Exception as error:  # noqa: BLE001  # whatever it was, there is no robots.txt to go by
-            if str(error).startswith(_UNREACHED):
-                return self._keep(origin, self._absent(origin))
-            # What is ignored was a redirect too many, or one that leads nowhere.
-            status = _A_REDIRECT if isinstance(error, IgnoreRequest) else None
-            return self._keep(origin, await self._judge(origin, status, b"", None))
-        max_age = max_age_of((response.headers.get("Cache-Control") or b"").decode("latin-1"))
-        verdict = await self._judge(origin, response.status, response.body, max_age)
-        return self._keep(origin, verdict, body=response.body)
+        except IgnoreRequest:
+            # A redirect too many, or one that leads nowhere.
+            status, body, cache_control = _A_REDIRECT, b"", ""
+        except Exception:  # noqa: BLE001  # whatever it was, there is no robots.txt to go by
+            status, body, cache_control = None, b"", ""
+        verdict = await self._judge(origin, status, body, max_age_of(cache_control))
+        return self._keep(origin, verdict, body=body)
+
+    async def _directly(self, origin: str, meta: Mapping[str, Any]) -> _Answer:
+        """Fetch *origin* as rows are fetched; raises as `DirectRequests.fetch`, and _NoServerError."""
+        assert self.direct is not None
+        fetched = await self.direct.fetch(origin, meta)
+        if isinstance(fetched, Failure):
+            if fetched in _NO_SERVER:
+                raise _NoServerError
+            return None, b"", ""
+        return fetched.status, fetched.payload, fetched.cache_control
+
+    async def _by_scrapy(self, origin: str, meta: Mapping[str, Any]) -> _Answer:
+        """Do the same where components of the project are on the way, which see it as any request."""
+        request = Request(origin, meta=dict(meta), callback=NO_CALLBACK)
+        try:
+            response = await self._crawler.engine.download_async(request)
+        except (CannotResolveHostError, DownloadConnectionRefusedError) as error:
+            raise _NoServerError from error
+        except Exception as error:
+            if str(error).startswith(_NO_SERVER):
+                raise _NoServerError from error
+            raise
+        cache_control = (response.headers.get("Cache-Control") or b"").decode("latin-1")
+        return response.status, response.body, cache_control
 
     def _absent(self, origin: str) -> RobotsVerdict:
         """Return what counts at *origin*, where no server is there."""

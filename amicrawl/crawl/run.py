@@ -169,7 +169,7 @@ class Run(CrawlState):
         links: Links | None,
         wire: Exchanger | None = None,
         rules: Sequence[Rule] = (),
-        request_of: Callable[[Dispatch], WireRequest | Refused] | None = None,
+        request_of: Callable[[Seed], WireRequest | Refused] | None = None,
     ) -> Visit:
         """Return what visits URLs, over *wire* in place of the run's own.
 

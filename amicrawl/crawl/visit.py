@@ -121,7 +121,7 @@ class Visit:
     clock: Callable[[], float]
     rules: Sequence[Rule] = ()
     """For rows that are visited whole, as are the next two."""
-    request_of: Callable[[Dispatch], WireRequest | Refused] | None = None
+    request_of: Callable[[Seed], WireRequest | Refused] | None = None
     """Returns what goes over the wire for a row."""
     refusal_of: Callable[[Dispatch], str] | None = None
     """Returns why the crawl does not take a row any more; None where it takes all."""
@@ -148,7 +148,7 @@ class Visit:
                         break
                 if decision is None:
                     assert self.request_of is not None
-                    decision = await self._fetch(ticket, self.request_of(dispatch))
+                    decision = await self._fetch(ticket, self.request_of(dispatch.offer.seed))
             except AmicrawlError as fault:
                 self.fail(fault)
                 return OUTPUT_FAILED

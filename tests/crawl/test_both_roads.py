@@ -49,7 +49,9 @@ def answers(server: Callable[[], RawServer]) -> Callable[[bytes], bytes]:
     def answer(head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         if path == "/robots.txt":
-            return page(b"User-agent: *\nDisallow: /private")
+            return page(b"", "Location: /the/rules", status="301 Moved")
+        if path == "/the/rules":
+            return page(b"User-agent: *\nDisallow: /private", "Cache-Control: max-age=86400")
         if path.startswith("/moved/"):
             left = int(path.rpartition("/")[2])
             target = f"/moved/{left - 1}" if left else "/landed"
@@ -103,26 +105,46 @@ def test_both_roads_give_the_same_archive(spider: str, tmp_path: Path) -> None:
     only = found["auto"] - found["never"], found["never"] - found["auto"]
     assert only == (Counter(), Counter())
     assert sum(found["auto"].values()) > 20
+    of_robots = [row for row in rows(tmp_path / "auto") if row["link"] == "robots"]
+    assert {row["url"].partition(server.url)[2] for row in of_robots} >= {"/robots.txt", "/the/rules"}
 
 
-def uses_engine(tmp_path: Path, *, code: str = "", settings: dict[str, str] | None = None) -> bool:
-    """Tell whether the URLs of a crawl went by Scrapy's engine, by what that says of itself at DEBUG."""
-    (tmp_path / "plugged.py").write_text(code)
+def test_robots_txt_goes_the_way_of_its_page(tmp_path: Path) -> None:
+    settings = {"AMICRAWL_ROBOTS": "obey", "LOG_FORMATTER": "scrapy.logformatter.LogFormatter"}
+    for road, by_engine in (("auto", 0), ("never", 1)):
+        said = debug_log(tmp_path / road, {"AMICRAWL_DIRECT": road, **settings})
+        # What Scrapy's engine says of each response that comes back to it.
+        assert said.count("Crawled (200)") == by_engine, said
+        assert [row["url"].rpartition("/")[2] for row in rows(tmp_path / road / "out")] == [
+            "robots.txt",
+            "1",
+        ]
+
+
+def debug_log(place: Path, settings: dict[str, str]) -> str:
+    """Return what a crawl of one URL into *place*/out says at DEBUG, besides what the tests need."""
+    place.mkdir(exist_ok=True)
     with RawServer(lambda _: page(b"x")) as server:
-        seeds = write_jsonl(tmp_path / "seeds.jsonl", [{"url": f"{server.url}/1"}])
-        line = command(seeds, tmp_path / "out", settings={"LOG_LEVEL": "DEBUG", **(settings or {})})
+        seeds = write_jsonl(place / "seeds.jsonl", [{"url": f"{server.url}/1"}])
         done = warm_processes.run(
-            line,
+            command(seeds, place / "out", settings={"LOG_LEVEL": "DEBUG", **settings}),
             cwd=PROJECT,
-            env={**environment(), "PYTHONPATH": str(tmp_path)},
+            env={**environment(), "PYTHONPATH": str(place)},
             capture_output=True,
             text=True,
             check=False,
             timeout=120,
         )
     assert done.returncode == ExitCode.DONE, done.stderr
+    return done.stderr
+
+
+def uses_engine(tmp_path: Path, *, code: str = "", settings: dict[str, str] | None = None) -> bool:
+    """Tell whether the URLs of a crawl went by Scrapy's engine, by what that says of itself at DEBUG."""
+    (tmp_path / "plugged.py").write_text(code)
+    said = debug_log(tmp_path, settings or {})
     assert len(rows(tmp_path / "out")) == 1
-    return "Every URL goes by Scrapy's engine" in done.stderr
+    return "Every URL goes by Scrapy's engine" in said
 
 
 def test_urls_are_visited_directly_where_nothing_is_in_the_way(tmp_path: Path) -> None:
