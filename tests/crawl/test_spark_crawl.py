@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -28,16 +29,19 @@ from object_store import CREDENTIALS, ObjectStore
 from spark_engine import needs_spark
 
 from amicrawl.clock import steady_clock
+from amicrawl.config import Identity
 from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
 from amicrawl.crawl.processes.specification import allow
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.fleet.spark.bucket_objects import batches_name, packed, read_json, unpacked, write_json
 from amicrawl.fleet.spark.leases import Address, LeaseServer, PartitionLease
+from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batches_for
 from amicrawl.fleet.spark.seed_partitions import PARTITIONED, partitioned
-from amicrawl.frontier import Source
+from amicrawl.frontier import Source, shard_of
 from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import BatchReader, Seed, SeedFormat, open_seed
+from amicrawl.urls import url_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -340,6 +344,45 @@ Allowance(int(sys.argv[1]), steady_clock() - 1)
 print("begun", flush=True)
 time.sleep(300)
 """
+
+
+def test_a_partition_that_comes_to_its_limit_has_its_links_for_others_in_the_bucket(
+    web: Web, tmp_path: Path
+) -> None:
+    """Their pages are settled: nobody would name them again, where the same command goes on."""
+    for name in ("run", "run/p00000"):
+        (tmp_path / "bucket" / name).mkdir(parents=True)
+    url = (tmp_path / "bucket" / "run").as_uri()
+    ours = 0
+    hosts = [
+        host
+        for host in range(1, HOSTS + 1)
+        if shard_of(url_key(web.url(host, ""), Identity.EXACT).host, 2) == ours
+        and shard_of(url_key(web.url(host % HOSTS + 1, ""), Identity.EXACT).host, 2) != ours
+    ]
+    seeds = [Seed(web.url(host, f"moved{number}")) for number in range(8) for host in hosts]
+    links = [encoded_link(PartitionLink(seed, Source.SEED)) for seed in seeds]
+    server = LeaseServer("127.0.0.1", 30.0)
+    try:
+        order = PartitionOrder(
+            bucket=url, partitions=2, prefix="ami", leases=server.address, lease=30.0, checkpoint=300.0,
+            options=tuple(
+                part for name, value in {**QUICK, **SLOW, "AMICRAWL_STOP_PAGES": "2"}.items()
+                for part in ("-s", f"{name}={value}")
+            ),
+            environment=environment() | {"SCRAPY_SETTINGS_MODULE": "amicrawl.settings"},
+            scratch=str(tmp_path / "scratch"),
+        )  # fmt: skip
+        answer = PartitionTask(order, ours).crawl(iter([encoded_batch(links)]), digest="x")
+    finally:
+        server.close()
+    assert answer["code"] == ExitCode.LIMIT
+    rows = pq.read_table(tmp_path / "bucket" / "run" / "captures" / "p00000.parquet").to_pylist()
+    moved = {row["final_url"] for row in rows if row["status"] == HTTPStatus.FOUND}
+    assert len(moved) >= 2
+    mail = [("p00000", number) for number in range(len(answer["batches"]))]
+    sent = [link.seed.url for batch in batches_for(order, 1, mail) for link in links_in(batch)[0]]
+    assert sorted(sent) == sorted(moved)
 
 
 @pytest.mark.parametrize("end_by", ["a lease that is over", "the end of its parent"])

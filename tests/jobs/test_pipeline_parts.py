@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from amicrawl.crawl.partition.outbox import Outbox
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.fleet.jobs.attempt import JobAttempt, Workshop, fetching, slot_after
@@ -271,6 +272,29 @@ def test_a_checkpoint_is_what_a_killed_crawl_would_leave_and_is_fetched_whole(tm
     assert [file["name"] for file in listed] == ["ami-00000.warc.gz"], "the other one never arrived"
     assert (there / "uploaded.json").exists()
     assert next_number(there) == 1008, "names are left to the machine that may not be dead"
+
+
+def test_a_checkpoint_has_the_links_for_other_partitions_that_are_still_to_be_sent(
+    tmp_path: Path,
+) -> None:
+    """Their pages are settled in the frontier that it has, and nobody would name them again."""
+    crawl, url = crawl_directory(tmp_path / "here"), (tmp_path / "bucket").as_uri()
+    manifest_in(tmp_path / "bucket", "ami-00000.warc.gz")
+    outbox = Outbox(crawl, disk=Disk())
+    outbox.begin_epoch("processes")
+    outbox.append(1, ["{}"])
+    outbox.sync()
+    outbox.sent(outbox.parcels(most=1)[0])
+    outbox.write_mark()
+    outbox.append(2, ["{}"])
+    outbox.flush()
+    checkpoint = (tmp_path / "checkpoint").as_uri()
+    save(crawl, checkpoint, disk=Disk(), stopped=lambda: False)
+    there = tmp_path / "there"
+    fetch(there, url, checkpoints=[checkpoint], disk=Disk())
+    again = Outbox(there, disk=Disk())
+    assert again.begin_epoch("processes") is False
+    assert [parcel.recipient for parcel in again.parcels(most=9)] == [2]
 
 
 def test_a_checkpoint_that_is_spoiled_or_begun_is_passed_over(tmp_path: Path) -> None:

@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link
+from amicrawl.crawl.partition.messages import Standing
 from amicrawl.crawl.partition.outbox import Outbox
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.jobs.connection import RedisSettings, connect
 from amicrawl.fleet.jobs.redis_values import dead_letters
 from amicrawl.fleet.sharing.creation import begin, seeds_given
-from amicrawl.fleet.sharing.exchange import BatchExchange, News, Standing
+from amicrawl.fleet.sharing.exchange import BatchExchange, News
 from amicrawl.fleet.sharing.share import NEXT, Share, ShareRecord, TakenPartition
 from amicrawl.frontier import Source
 from amicrawl.seed import Seed

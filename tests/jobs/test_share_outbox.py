@@ -201,3 +201,19 @@ def test_after_a_failure_nothing_is_taken_any_more(tmp_path: Path) -> None:
         outbox.sync()
     with pytest.raises(OutputError):
         outbox.append(1, [link("b")])
+
+
+def test_no_link_makes_the_batch_of_others_one_that_cannot_be_read(tmp_path: Path) -> None:
+    """A batch of 500 links of the longest URLs would have 30 MB, and a recipient opens 8."""
+    outbox = Outbox(tmp_path, disk=Disk())
+    names = [f"{number}?" + "x" * 60_000 for number in range(300)]
+    outbox.append(1, [link(name) for name in names])
+    outbox.sync()
+    found: list[str] = []
+    while parcels := outbox.parcels(most=16):
+        for parcel in parcels:
+            links, faults = links_in(parcel.batch)
+            assert faults == []
+            found += [each.seed.url for each in links]
+            outbox.sent(parcel)
+    assert found == [f"http://example.org/{name}" for name in names]

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, cast
 
+from amicrawl.crawl.partition.member import PartitionMember
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.fleet.sharing.partition import Sharing
 
 if TYPE_CHECKING:
     from amicrawl.crawl.run import Run
@@ -20,7 +19,8 @@ class StandInRun:
         self.is_held = True
         self.is_full = False
         self.flushed = 0
-        self.recorder = SimpleNamespace(fault=None)
+        self.has_frontier = True
+        self.fault: AmicrawlError | None = None
 
     @property
     def frontier(self) -> StandInRun:
@@ -29,39 +29,42 @@ class StandInRun:
     def may_write(self) -> bool:
         return self.is_held
 
+    def fail(self, fault: AmicrawlError) -> None:
+        self.fault = fault
+
     def flush(self) -> None:
         if self.is_full:
             raise OutputError(f"{Path('journal')} cannot be written to: no space.")
         self.flushed += 1
 
 
-def sharing_of(run: StandInRun, *batches: str) -> Sharing:
-    """Return the sharing of *run*, which has offered the links of *batches*, and nothing else of it."""
-    sharing = object.__new__(Sharing)
-    sharing._run, sharing._kept = cast("Run", run), list(batches)
-    return sharing
+def member_of(run: StandInRun, *batches: str) -> PartitionMember:
+    """Return the member of *run*, which has offered the links of *batches*, and nothing else of it."""
+    member = object.__new__(PartitionMember)
+    member._run, member._kept = cast("Run", run), list(batches)
+    return member
 
 
 def test_batches_are_told_once_they_are_written_down() -> None:
     run = StandInRun()
-    sharing = sharing_of(run, "1-0", "2-0")
-    assert sharing._written_down() == ("1-0", "2-0")
-    assert sharing._written_down() == ()
+    member = member_of(run, "1-0", "2-0")
+    assert member._written_down() == ("1-0", "2-0")
+    assert member._written_down() == ()
     assert run.flushed == 1
 
 
 def test_they_wait_while_the_lease_may_have_run_out() -> None:
     """A journal that is written to then counts as failed, which ends the crawl."""
     run = StandInRun()
-    sharing = sharing_of(run, "1-0")
+    member = member_of(run, "1-0")
     run.is_held = False
-    assert (sharing._written_down(), run.flushed) == ((), 0)
+    assert (member._written_down(), run.flushed) == ((), 0)
     run.is_held = True
-    assert (sharing._written_down(), run.flushed) == (("1-0",), 1)
+    assert (member._written_down(), run.flushed) == (("1-0",), 1)
 
 
 def test_a_disk_that_fails_ends_the_crawl_and_acknowledges_nothing() -> None:
     run = StandInRun()
     run.is_full = True
-    assert sharing_of(run, "1-0")._written_down() == ()
-    assert isinstance(run.recorder.fault, AmicrawlError)
+    assert member_of(run, "1-0")._written_down() == ()
+    assert isinstance(run.fault, AmicrawlError)

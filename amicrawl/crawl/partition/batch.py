@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.errors import InputError
@@ -20,7 +20,7 @@ from amicrawl.seed import Seed
 from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from amicrawl.frontier import Offer
 
@@ -33,7 +33,7 @@ LARGEST = 8 << 20
 
 _SOURCES = {int(source): source for source in Source}
 _FARTHEST = 0xFFFF
-_LONGEST = 1 << 16
+LONGEST_URL = 1 << 16
 """Characters of a URL."""
 _GREATEST = 1 << 24
 _TEXTS = {
@@ -61,8 +61,9 @@ class PartitionLink:
 
     @classmethod
     def of(cls, offer: Offer) -> PartitionLink:
-        """Return *offer* without its key."""
-        return cls(offer.seed, *offer[2:])
+        """Return *offer* without its key, and without a page that is too long to be named."""
+        link = cls(offer.seed, *offer[2:])
+        return link if len(link.via) <= LONGEST_URL else replace(link, via="", route="")
 
 
 def encoded_link(link: PartitionLink) -> str:
@@ -91,6 +92,54 @@ def encoded_batch(links: Iterable[str]) -> str:
     packed = zlib.compress(("[" + ",".join(links) + "]").encode("ascii"), 6)
     # The clients of this room speak text; surrogates stand for bytes that are not UTF-8.
     return packed.decode("utf-8", "surrogateescape")
+
+
+class GatheredLinks:
+    """Links for one batch, as many as it may have."""
+
+    def __init__(self) -> None:
+        self.links: list[str] = []
+        self._characters = 0
+
+    def add(self, links: Sequence[str]) -> bool:
+        """Take *links* as well; False, and nothing is taken, where the batch has too many with them.
+
+        The first are taken in any case.
+        """
+        size = sum(map(len, links))
+        is_full = len(self.links) + len(links) > MOST_LINKS or self._characters + size > MOST_CHARACTERS
+        if self.links and is_full:
+            return False
+        self.links += links
+        self._characters += size
+        return True
+
+
+def gathered(links: Iterable[str]) -> Iterator[list[str]]:
+    """Yield *links*, in their order, as many together as one batch may have."""
+    together = GatheredLinks()
+    for link in links:
+        if not together.add([link]):
+            yield together.links
+            together = GatheredLinks()
+            together.add([link])
+    if together.links:
+        yield together.links
+
+
+def batches_of(links: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """Yield batches with *links*, in their order, and how many each has."""
+    for together in gathered(links):
+        yield encoded_batch(together), len(together)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedBatch:
+    """A batch that came, parsed."""
+
+    name: Any
+    """What its carrier calls it: said again when it is kept."""
+    links: tuple[PartitionLink, ...]
 
 
 def links_in(batch: str) -> tuple[list[PartitionLink], list[str]]:
@@ -125,7 +174,7 @@ def _link(said: Any) -> PartitionLink:
     if not isinstance(said, dict):
         raise TypeError("a link is an object")
     url = said.get("u")
-    if not isinstance(url, str) or not url or len(url) > _LONGEST:
+    if not isinstance(url, str) or not url or len(url) > LONGEST_URL:
         raise ValueError("a link has a URL of at most 65,536 characters")
     extra = said.get("x")
     if extra is not None and not isinstance(extra, dict):
@@ -138,7 +187,7 @@ def _link(said: Any) -> PartitionLink:
         raise ValueError("no such source")
     seed = Seed(without_userinfo(url), captured_at=_whole(said, "t", _LATEST), **texts)
     via, route = said.get("v", ""), said.get("r", "")
-    if not isinstance(via, str) or len(via) > _LONGEST or not is_route(route):
+    if not isinstance(via, str) or len(via) > LONGEST_URL or not is_route(route):
         raise ValueError("where a link was found is a URL, and how it was reached a route")
     hops = _whole(said, "h", _FARTHEST)
     return PartitionLink(seed, source, _priority(said.get("p", 0)), hops, extra, via, route)

@@ -10,13 +10,14 @@ said: `extra` ends up in the `meta` of a request, where a proxy or a time limit 
 from __future__ import annotations
 
 import asyncio
+import logging
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from amicrawl.config import Durability
 from amicrawl.crawl.feeding import offer_seed
 from amicrawl.crawl.links import CARRIED_NUMBERS, PRIMARY
-from amicrawl.crawl.partition.batch import PartitionLink, encoded_link
+from amicrawl.crawl.partition.batch import LONGEST_URL, PartitionLink, encoded_link
 from amicrawl.frontier import Offer, Source, shard_of
 from amicrawl.urls import Refused, fetchable
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from amicrawl.crawl.partition.outbox import Outbox
     from amicrawl.crawl.run import Run
     from amicrawl.urls import UrlKey
+
+logger = logging.getLogger(__name__)
 
 _SENT_LATELY = 200_000
 """Links that are known to be in the outbox, so as not to send what every page names again and again."""
@@ -81,6 +84,12 @@ class Outgoing:
             if len(self._met) >= _SENT_LATELY:
                 self._met.clear()
             self._met.add(offer.key)
+            if len(offer.seed.url) > LONGEST_URL:
+                logger.warning(
+                    "A link to a host of another partition is left out: its URL has %d characters",
+                    len(offer.seed.url),
+                )
+                continue
             by_partition.setdefault(number, []).append(encoded_link(PartitionLink.of(offer)))
         for number, links in by_partition.items():
             self._outbox().append(number, links)

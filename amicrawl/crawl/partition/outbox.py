@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.crawl.partition.batch import MOST_CHARACTERS, MOST_LINKS, encoded_batch
+from amicrawl.crawl.partition.batch import GatheredLinks, encoded_batch, gathered
 from amicrawl.disk import Trust, explained, replace_file
 from amicrawl.errors import DamagedFileError, OutputError
 
@@ -68,6 +68,8 @@ class Parcel:
 class Outbox:
     """The outbox in *directory*. Raises OutputError, and DamagedFileError where it changed under us."""
 
+    FILES = (FILE_NAME, MARK_NAME)
+
     def __init__(self, directory: Path, *, disk: Disk, mark_disk: Disk | None = None) -> None:
         """Open it, or begin one; what is torn is cut off. *mark_disk* is what marks are written with."""
         self._disk = disk
@@ -80,7 +82,7 @@ class Outbox:
         self._pending = bytearray()
         self._unforced = False
         self._lines: deque[_OutboxLine] = deque()
-        self.epoch, self._at = self._read_mark()
+        self.epoch, self._at = _marked(directory)
         with explained(self._path, "opened"):
             if not self._path.exists():
                 os.close(disk.create(self._path))
@@ -111,10 +113,8 @@ class Outbox:
     def append(self, recipient: int, links: Sequence[str]) -> None:
         """Take *links*, as `encoded_link` gives them, for *recipient*; kept once `flush` was called."""
         self._trust.check()
-        for start in range(0, len(links), MOST_LINKS):
-            body = (
-                "\t".join([str(recipient), *links[start : start + MOST_LINKS]]).encode("ascii") + b"\n"
-            )
+        for together in gathered(links):
+            body = "\t".join([str(recipient), *together]).encode("ascii") + b"\n"
             with self._lock:
                 self._pending += b"%08x " % zlib.crc32(body) + body
 
@@ -154,29 +154,23 @@ class Outbox:
     def parcels(self, *, most: int, shut: Sequence[int] = ()) -> list[Parcel]:
         """Return up to *most* batches to be sent, none for the recipients in *shut*."""
         self._look_ahead()
-        gathered: dict[int, Parcel] = {}
-        found: list[Parcel] = []
-        sizes: dict[int, int] = {}
+        begun: dict[int, tuple[Parcel, GatheredLinks]] = {}
+        found: list[tuple[Parcel, GatheredLinks]] = []
         for line in self._lines:
             if line.is_sent or line.is_on_its_way or line.recipient in shut:
                 continue
-            size = sum(map(len, line.links))
-            parcel = gathered.get(line.recipient)
-            if parcel is None or (
-                parcel.links + len(line.links) > MOST_LINKS
-                or sizes[line.recipient] + size > MOST_CHARACTERS
-            ):
+            parcel, links = begun.get(line.recipient, (None, None))
+            if parcel is None or links is None or not links.add(line.links):
                 if len(found) >= most:
                     continue
-                parcel = gathered[line.recipient] = Parcel(line.recipient, "", 0, [])
-                sizes[line.recipient] = 0
-                found.append(parcel)
+                parcel, links = Parcel(line.recipient, "", 0, []), GatheredLinks()
+                links.add(line.links)
+                begun[line.recipient] = parcel, links
+                found.append((parcel, links))
             parcel.lines.append(line)
-            parcel.links += len(line.links)
-            sizes[line.recipient] += size
-        for parcel in found:
-            parcel.batch = encoded_batch(link for line in parcel.lines for link in line.links)
-        return found
+        for parcel, links in found:
+            parcel.batch, parcel.links = encoded_batch(links.links), len(links.links)
+        return [parcel for parcel, _ in found]
 
     def on_its_way(self, parcel: Parcel, *, is_so: bool = True) -> None:
         """Leave *parcel* out of `parcels` until it is `sent`, or until it is said to be lost."""
@@ -212,14 +206,6 @@ class Outbox:
         if self._descriptor >= 0:
             descriptor, self._descriptor = self._descriptor, -1
             os.close(descriptor)
-
-    def _read_mark(self) -> tuple[str, int]:
-        try:
-            said = orjson.loads(self._mark_path.read_bytes())
-            epoch, at = said["epoch"], said["at"]
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
-            return "", 0
-        return (epoch, at) if isinstance(epoch, str) and type(at) is int and at >= 0 else ("", 0)
 
     def _whole_from(self, mark: int) -> int:
         """Return where the first line that is not whole begins, looking behind *mark*."""
@@ -268,3 +254,21 @@ def _parsed(line: bytes) -> tuple[int, list[str]] | None:
         return None
     recipient, *links = body[:-1].decode("ascii", "replace").split("\t")
     return (int(recipient), links) if recipient.isascii() and recipient.isdigit() else None
+
+
+def is_delivered(directory: Path) -> bool:
+    """Tell whether no link for another partition is left in the outbox of *directory*."""
+    try:
+        return _marked(directory)[1] >= (directory / FILE_NAME).stat().st_size
+    except FileNotFoundError:
+        return True
+
+
+def _marked(directory: Path) -> tuple[str, int]:
+    """Return the epoch, and how far everything was sent in it, as the mark says."""
+    try:
+        said = orjson.loads((directory / MARK_NAME).read_bytes())
+        epoch, at = said["epoch"], said["at"]
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return "", 0
+    return (epoch, at) if isinstance(epoch, str) and type(at) is int and at >= 0 else ("", 0)

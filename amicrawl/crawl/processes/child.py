@@ -1,27 +1,14 @@
 """One process of several: an ordinary crawl of one shard, in touch with the parent over a socket.
 
-It is a fork of the parent, for which all that a crawl imports is there already.
-
-Messages are JSON objects, one a line.
-
-    to the parent    {"t": "standing", "idle": bool, "quiet": bool, "facts": {...}}
-                     {"t": "links", "to": N, "id": I, "b": BATCH}         links for the process N
-                     {"t": "kept", "of": [[N, I], ...]}                   batches that are in the journal
-    to the child     {"t": "links", "from": N, "id": I, "b": BATCH}
-                     {"t": "taken", "ids": [I, ...]}                      the outbox need not keep them
-                     {"t": "again", "to": N}                              the process N was started anew
-                     {"t": "end", "reason": REASON}, {"t": "pause"}, {"t": "resume"}
-
-`idle` is sent behind every batch that was taken and before `kept`: so whatever the parent knows to be
-delivered, it knows to be at work. When the parent is gone, the crawl is stopped in order; one that has
-an `Allowance` is ended at once, for another may be begun in its place.
+It is a fork of the parent, for which all that a crawl imports is there already. What is said over the
+socket is in `crawl/partition/messages.py`. When the parent is gone, the crawl is stopped in order; one
+that has an `Allowance` is ended at once, for another may be begun in its place.
 """
 
 from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import logging
 import os
 import signal
@@ -32,23 +19,23 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from scrapy import signals
-from scrapy.exceptions import DontCloseSpider
-
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.crawl.extensions import CrawlExtension
-from amicrawl.crawl.partition.batch import links_in
-from amicrawl.crawl.partition.links import Outgoing, take_links
-from amicrawl.crawl.partition.outbox import Outbox
-from amicrawl.crawl.processes.specification import (
-    BY_PARENT,
+from amicrawl.crawl.partition.batch import OpenedBatch, links_in
+from amicrawl.crawl.partition.member import BATCHES_AT_ONCE, EVERY, PartitionMember
+from amicrawl.crawl.partition.messages import (
     LARGEST_MESSAGE,
-    Allowance,
-    specification,
+    Again,
+    Arrived,
+    Batch,
+    End,
+    PartitionMessage,
+    Pause,
 )
+from amicrawl.crawl.partition.outbox import Outbox
+from amicrawl.crawl.processes.specification import BY_PARENT, Allowance, specification
 from amicrawl.crawl.watching.busy_hosts import BusyHost, BusyHosts, shown_hosts
 from amicrawl.crawl.watching.progress import next_in
-from amicrawl.errors import AmicrawlError, ExitCode
+from amicrawl.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,6 +44,7 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from amicrawl.crawl.arguments import SeedArguments, SiteArguments
+    from amicrawl.crawl.partition.batch import PartitionLink
     from amicrawl.crawl.partition.outbox import Parcel
     from amicrawl.crawl.run import Run
 
@@ -64,9 +52,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_EVERY = 0.2
 _HOSTS_EVERY = 1.0
-_BATCHES = 16
 _EPOCH = "processes"
 _PARENT_GONE = "shutdown"
 
@@ -170,22 +156,17 @@ def as_child(arguments: Arguments, settings: BaseSettings) -> Arguments:
     )
 
 
-class Process(CrawlExtension):
+class Process(PartitionMember):
     """Keeps one process of a crawl in touch with its parent. Placed by the add-on."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
         super().__init__(crawler, run)
         self._given = given = specification()
-        self._outbox: Outbox | None = None
-        self._outgoing = Outgoing(run, lambda: self._box)
         self._under_way: dict[int, Parcel] = {}
         """Batches that were sent and are not known to be in the other's journal."""
-        self._last_id = 0
-        self._kept: list[list[int]] = []
-        self._taking: set[asyncio.Task[None]] = set()
+        self._last_number = 0
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
-        self._ending = False
         self._busy = BusyHosts(run)
         self._hosts: list[BusyHost] = []
         self._hosts_at = 0.0
@@ -199,102 +180,73 @@ class Process(CrawlExtension):
             run.lease_output(allowed, disk=run.disk, status_disk=run.status_disk)
         if given.settles:
             run.pause(BY_PARENT)
-        crawler.signals.connect(self._idle, signals.spider_idle)
 
-    @property
-    def _box(self) -> Outbox:
-        """The outbox, opened behind the output, which one process has at a time."""
-        if self._outbox is None:
-            assert self._run.output is not None
-            self._outbox = Outbox(self._run.config.directory, disk=self._run.disk)
-            self._outbox.begin_epoch(_EPOCH)
-        return self._outbox
+    def _opened_outbox(self) -> Outbox:
+        outbox = Outbox(self._run.config.directory, disk=self._run.disk)
+        outbox.begin_epoch(_EPOCH)
+        return outbox
 
     async def _opened(self) -> None:
         assert self._box is not None
         parent = socket.socket(fileno=self._given.socket)
         reader, self._writer = await asyncio.open_connection(sock=parent, limit=LARGEST_MESSAGE)
         self._reading = asyncio.ensure_future(self._read(reader))
-        self._repeat(self._exchange, every=_EVERY)
+        self._repeat(self._exchange, every=EVERY)
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
             while line := await reader.readline():
-                self._hear(json.loads(line))
+                self._hear(PartitionMessage.of(line))
         except (OSError, ValueError) as error:
             logger.warning("What the parent says cannot be read (%s): the crawl is stopped", error)
         self._leave(_PARENT_GONE)
 
-    def _hear(self, said: dict[str, Any]) -> None:
-        kind = said["t"]
-        if kind == "links":
-            task = asyncio.ensure_future(self._take(said))
-            self._taking.add(task)
-            task.add_done_callback(self._taking.discard)
-        elif kind == "taken":
-            for number in said["ids"]:
-                if (parcel := self._under_way.pop(number, None)) is not None:
-                    self._box.sent(parcel)
-            self._box.write_mark()
-        elif kind == "again":
-            # What it had not written down is lost; the outbox gives it out once more.
-            for number, parcel in list(self._under_way.items()):
-                if parcel.recipient == said["to"]:
-                    self._box.on_its_way(self._under_way.pop(number), is_so=False)
-        elif kind == "pause":
-            self._run.pause(BY_PARENT)
-        elif kind == "resume":
-            self._run.resume(BY_PARENT)
-        elif kind == "end":
-            self._leave(said["reason"])
+    def _hear(self, message: PartitionMessage) -> None:
+        match message:
+            case Batch(sender, number, content):
+                try:
+                    links, faults = links_in(content)
+                except InputError as fault:
+                    # It would be the same when it was sent again: what is in it is lost.
+                    links, faults = [], [str(fault)]
+                for why in faults:
+                    _warn_of(why)
+                self._bring(OpenedBatch((sender, number), tuple(links)))
+            case Arrived(numbers):
+                for number in numbers:
+                    if (parcel := self._under_way.pop(number, None)) is not None:
+                        self._box.sent(parcel)
+                self._box.write_mark()
+            case Again(partition):
+                # What it had not written down is lost; the outbox gives it out once more.
+                for number, parcel in list(self._under_way.items()):
+                    if parcel.recipient == partition:
+                        self._box.on_its_way(self._under_way.pop(number), is_so=False)
+            case Pause():
+                self._run.pause(BY_PARENT)
+            case End(reason):
+                self._leave(reason)
 
-    async def _take(self, batch: dict[str, Any]) -> None:
-        """Offer the links of *batch*."""
-        links, faults = links_in(batch["b"])
-        refused = await take_links(self._run, links)
-        for why in [*faults, *(f"{link.seed.url!a}: {why}" for link, why in refused)]:
-            logger.warning("A link of another process is left out: %s", why)
-        self._kept.append([batch["from"], batch["id"]])
-        self._run.wake()
+    async def _refuse(self, batch: OpenedBatch, link: PartitionLink, why: str) -> None:  # noqa: ARG002
+        _warn_of(f"{link.seed.url!a}: {why}")
 
     def _exchange(self) -> None:
-        """Say how things stand, acknowledge what is in the journal, and send what the outbox has."""
-        run = self._run
-        quiet = self._is_quiet()
-        idle = quiet and self._is_idle()
-        self._tell({"t": "standing", "idle": idle, "quiet": quiet, "facts": self._facts()})
-        if self._kept and run.has_frontier:
-            try:
-                run.frontier.flush()
-            except AmicrawlError as fault:
-                run.fail(fault)
-                return
-            self._tell({"t": "kept", "of": self._kept})
-            self._kept = []
-        room = _BATCHES - len(self._under_way)
+        """Say how things stand, with what is in the journal, and send what the outbox has."""
+        standing, is_sent = self._standing(), self._box.is_empty
+        self._tell(replace(standing, idle=standing.idle and is_sent, quiet=standing.quiet and is_sent))
+        self._send(BATCHES_AT_ONCE - len(self._under_way))
+
+    def _send(self, room: int) -> None:
+        """Send up to *room* batches of what the outbox has."""
         for parcel in self._box.parcels(most=room) if room > 0 else ():
-            self._last_id += 1
-            self._under_way[self._last_id] = parcel
+            self._last_number += 1
+            self._under_way[self._last_number] = parcel
             self._box.on_its_way(parcel)
-            batch = {"t": "links", "to": parcel.recipient, "id": self._last_id, "b": parcel.batch}
-            self._tell(batch)
+            self._tell(Batch(parcel.recipient, self._last_number, parcel.batch))
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _tell(self, message: PartitionMessage) -> None:
         if self._writer is not None and not self._writer.is_closing():
-            self._writer.write(_line(message))
-
-    def _is_quiet(self) -> bool:
-        """Tell whether nothing is being done here, nor on its way from here."""
-        engine, run = self._crawler.engine, self._run
-        if engine is None or self._taking or self._kept or not run.has_frontier:
-            return False
-        return not run.frontier.in_flight and not engine.downloader.active and self._box.is_empty
-
-    def _is_idle(self) -> bool:
-        """Tell whether nothing is left to do here, besides."""
-        scheduler = self._crawler.engine.scheduler
-        waits = self._run.frontier.has_pending() or (scheduler and scheduler.has_pending_requests())
-        return self._run.tally.seeds_ended and not waits
+            self._writer.write(message.line())
 
     def _facts(self) -> dict[str, Any]:
         run = self._run
@@ -320,22 +272,15 @@ class Process(CrawlExtension):
             self._hosts, self._hosts_at = shown_hosts(self._busy), now + _HOSTS_EVERY
         return self._hosts
 
-    def _leave(self, reason: str) -> None:
-        if not self._ending:
-            self._ending = True
-            self._run.end(reason)
-
-    def _idle(self) -> None:
-        """Keep the crawl open: other processes may have links for it."""
-        if not self._ending:
-            raise DontCloseSpider
-
     async def _closed(self) -> None:
         self._stop_timer()
         if self._reading is not None:
             self._reading.cancel()
         if self._run.recorder.fault is None and self._outbox is not None:
             self._exchange()
+            if self._given.is_alone:
+                # The outbox goes with this machine; what carries it keeps all that it is sent.
+                self._send(sys.maxsize)
         self._outgoing.close()
         if self._outbox is not None:
             self._outbox.close()
@@ -349,6 +294,5 @@ class Process(CrawlExtension):
                 self._writer.close()
 
 
-def _line(message: dict[str, Any]) -> bytes:
-    """Return *message* as a line. Batches are text with surrogates for octets that are not UTF-8."""
-    return json.dumps(message, separators=(",", ":")).encode("ascii") + b"\n"
+def _warn_of(why: str) -> None:
+    logger.warning("A link of another process is left out: %s", why)

@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.partition.outbox import FILE_NAME as OUTBOX
 from amicrawl.crawl.processes.specification import FOLDER, PLAN
 from amicrawl.crawl.robots_file import FILE as ROBOTS
 from amicrawl.crawl.robots_file import joined_text
@@ -242,17 +241,6 @@ def is_unfinished(directory: Path) -> bool:
     if any(path.name.endswith(OPEN_SUFFIX) for path in directory.iterdir()):
         return True
     return read_crawl_json(directory).get("state") == "running"
-
-
-def links_are_delivered(child: Path) -> bool:
-    """Tell whether no link for another process is left in the outbox of *child*."""
-    outbox, mark = child / OUTBOX, child / f"{OUTBOX}.mark"
-    if not outbox.exists() or not outbox.stat().st_size:
-        return True
-    try:
-        return bool(orjson.loads(mark.read_bytes())["at"] >= outbox.stat().st_size)
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
 
 
 def _counts(listings: Sequence[Mapping[str, Any]], children: Sequence[Path]) -> Counter[str]:

@@ -10,7 +10,6 @@ processes or another, continues.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import shutil
 import signal
@@ -23,9 +22,20 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from amicrawl.crawl.partition.messages import (
+    LARGEST_MESSAGE,
+    Again,
+    Arrived,
+    Batch,
+    End,
+    PartitionMessage,
+    Pause,
+    Standing,
+)
+from amicrawl.crawl.partition.outbox import is_delivered
 from amicrawl.crawl.processes.child import fork, prepare_forks
-from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, links_are_delivered
-from amicrawl.crawl.processes.specification import FOLDER, LARGEST_MESSAGE, SPECIFICATION, Specification
+from amicrawl.crawl.processes.dealing import Dealing, is_unfinished
+from amicrawl.crawl.processes.specification import FOLDER, Specification
 from amicrawl.crawl.start import ignore_signals, start_anew, start_crawl
 from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.crawl.watching.progress import ParentProgress
@@ -72,10 +82,10 @@ class CrawlProcess:
         self.code: int | None = None
         """The exit code, once it has ended for good."""
 
-    def tell(self, message: dict[str, Any]) -> None:
+    def tell(self, message: PartitionMessage) -> None:
         """Send *message*, if the process is there."""
         if self.writer is not None and not self.writer.is_closing():
-            self.writer.write(json.dumps(message).encode("ascii") + b"\n")
+            self.writer.write(message.line())
 
 
 class Parent:
@@ -197,7 +207,7 @@ class Parent:
         )
 
         def crawl() -> None:
-            os.environ[SPECIFICATION] = given.as_json()
+            os.environ |= given.environment()
             start_crawl(self._order.arguments)
 
         child.process = fork(crawl, keep=theirs.fileno(), stderr=stderr)
@@ -206,7 +216,7 @@ class Parent:
         reader, child.writer = await asyncio.open_connection(sock=ours, limit=LARGEST_MESSAGE)
         for other in self._children:
             if other is not child:
-                other.tell({"t": "again", "to": child.number})
+                other.tell(Again(child.number))
         if self._reason:
             child.tell(self._ending())
         return reader, await _reader_of(log)
@@ -214,7 +224,7 @@ class Parent:
     async def _read(self, child: CrawlProcess, reader: asyncio.StreamReader) -> None:
         with suppress(OSError, ValueError):
             while line := await reader.readline():
-                self._hear(child, json.loads(line))
+                self._hear(child, PartitionMessage.of(line))
         assert child.writer is not None
         child.writer.close()
 
@@ -224,22 +234,21 @@ class Parent:
             while line := await log.readline():
                 self._reports.say(line.decode("utf-8", "replace").rstrip("\n"))
 
-    def _hear(self, child: CrawlProcess, said: dict[str, Any]) -> None:
-        kind = said["t"]
-        if kind == "links":
-            to = self._children[said["to"]]
-            to.idle = to.quiet = False
-            to.tell({"t": "links", "from": child.number, "id": said["id"], "b": said["b"]})
-        elif kind == "kept":
-            by_sender: dict[int, list[int]] = {}
-            for sender, number in said["of"]:
-                by_sender.setdefault(sender, []).append(number)
-            for sender, numbers in by_sender.items():
-                self._children[sender].tell({"t": "taken", "ids": numbers})
-        elif kind == "standing":
-            child.idle, child.quiet, child.facts = said["idle"], said["quiet"], said["facts"]
-            child.crashes = 0 if child.facts.get("rows") else child.crashes
-            self._look()
+    def _hear(self, child: CrawlProcess, message: PartitionMessage) -> None:
+        match message:
+            case Batch(recipient, number, content):
+                to = self._children[recipient]
+                to.idle = to.quiet = False
+                to.tell(Batch(child.number, number, content))
+            case Standing():
+                by_sender: dict[int, list[int]] = {}
+                for sender, number in message.kept:
+                    by_sender.setdefault(sender, []).append(number)
+                for sender, numbers in by_sender.items():
+                    self._children[sender].tell(Arrived(tuple(numbers)))
+                child.idle, child.quiet, child.facts = message.idle, message.quiet, message.facts
+                child.crashes = 0 if child.facts.get("rows") else child.crashes
+                self._look()
 
     def _look(self) -> None:
         """End the crawl where nothing is left to do anywhere, or a limit is reached."""
@@ -277,9 +286,9 @@ class Parent:
             for child in self._children:
                 child.tell(self._ending())
 
-    def _ending(self) -> dict[str, Any]:
+    def _ending(self) -> PartitionMessage:
         """Return what a child is sent, once it is known why the crawl ends."""
-        return {"t": "end", "reason": self._reason} if self._told else {"t": "pause"}
+        return End(self._reason) if self._told else Pause()
 
     def _stop(self) -> None:
         """Stop in order at the first signal, at once at the second."""
@@ -352,7 +361,7 @@ class Parent:
                 f"What was crawled is in {self._order.directory / FOLDER}; the same command continues."
             )
             return bad
-        lost = [child for child in self._children if not links_are_delivered(child.directory)]
+        lost = [child for child in self._children if not is_delivered(child.directory)]
         if lost:
             # Nothing may be dealt anew before these have arrived.
             names = ", ".join(str(child.directory) for child in lost)

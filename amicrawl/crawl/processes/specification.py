@@ -32,8 +32,6 @@ PLAN = "plan.json"
 """The file in it that says how the directory is dealt: what is there without it is of no use."""
 BY_PARENT = "processes"
 """The reason for a pause of all processes."""
-LARGEST_MESSAGE = 16 << 20
-"""Bytes of one message between parent and child."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +90,9 @@ class Specification:
         """Whether the others are on other machines."""
         return self.pipe >= 0
 
-    def as_json(self) -> str:
-        """Return it as a child reads it from its environment."""
-        return json.dumps(asdict(self))
+    def environment(self) -> dict[str, str]:
+        """Return what has to be in the environment of the child."""
+        return {SPECIFICATION: json.dumps(asdict(self))}
 
 
 def is_child() -> bool:

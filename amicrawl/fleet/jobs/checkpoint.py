@@ -1,6 +1,6 @@
 """Checkpoints: the state of a crawl in a bucket, from which another machine resumes it.
 
-    BUCKET/BASE.checkpoint-0/part-000...        frontier, index, crawl.json; one object a file
+    BUCKET/BASE.checkpoint-0/part-000...        frontier, outbox, index, crawl.json; one object a file
     BUCKET/BASE.checkpoint-0/checkpoint.json    their names, sizes and SHA-256, written last
     BUCKET/BASE.checkpoint-1/                   the same, in turn: one of the two is always whole
 
@@ -24,6 +24,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
+from amicrawl.crawl import Outbox
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jsontext import parsed
@@ -80,7 +81,7 @@ def save(
     """Copy the crawl in *directory*, which may run, to the path at *url*; return how many bytes.
 
     *serial* orders two checkpoints where nothing else does. *files* lists what is copied; without it,
-    frontier and index. With *is_read_back*, every object is read again and compared.
+    frontier, outbox and index. With *is_read_back*, every object is read again and compared.
 
     Raises AmicrawlError where that fails, or *stopped* says so; then what was there is no longer whole.
     """
@@ -130,17 +131,20 @@ def restore_checkpoint(directory: Path, url: str, *, disk: Disk) -> None:
                 raise OutputError(f"{file['name']} in {bucket.url} is not what was copied there.")
 
 
-def frontier_files(directory: Path) -> list[str]:
-    """Return the files of the frontier in *directory*, the superblock first; raises OutputError.
+def state_files(directory: Path) -> list[str]:
+    """Return the files of the frontier in *directory*, the superblock first, and those of its outbox.
 
-    In this order, what is read later knows at least as much.
+    In this order, what is read later knows at least as much: a page that is settled has its links in the
+    outbox. Raises OutputError.
     """
     with explained(directory, "read"):
         frontier = [path.name for path in (directory / "frontier").iterdir()]
     # The superblock names snapshots that stay until it has been replaced twice.
     kept = sorted(name for name in frontier if _FRONTIER.fullmatch(name))
     kept.sort(key=lambda name: name != "super")
-    return [f"frontier/{name}" for name in kept]
+    # The mark before what it marks: it is not behind the end of a shorter copy then.
+    outbox = [name for name in reversed(Outbox.FILES) if (directory / name).exists()]
+    return [*(f"frontier/{name}" for name in kept), *outbox]
 
 
 def is_begun(directory: Path) -> bool:
@@ -149,11 +153,9 @@ def is_begun(directory: Path) -> bool:
 
 
 def _crawl_files(directory: Path) -> list[str]:
-    frontier = frontier_files(directory)
+    state = state_files(directory)
     with explained(directory, "read"):
-        return frontier + sorted(
-            path.name for path in directory.iterdir() if _INDEX.fullmatch(path.name)
-        )
+        return state + sorted(path.name for path in directory.iterdir() if _INDEX.fullmatch(path.name))
 
 
 def _read_back(bucket: Bucket, files: list[dict[str, Any]]) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.crawl import MOST_CHARACTERS, MOST_LINKS, PartitionLink, encoded_batch, encoded_link
+from amicrawl.crawl import MOST_LINKS, PartitionLink, batches_of, encoded_link
 from amicrawl.errors import InputError, UsageError
 from amicrawl.fleet.jobs import ShareKeys
 from amicrawl.fleet.sharing.share import Share
@@ -80,9 +80,8 @@ class SeedGiver:
         """Send what makes whole batches, or *all_of_it*; tell whether an inbox took something."""
         batches: list[tuple[int, str, int]] = []
         for number, links in self._waiting.items():
-            count = _fitting(links)
-            if count and (all_of_it or len(links) >= MOST_LINKS):
-                batches.append((number, encoded_batch(links[:count]), count))
+            if links and (all_of_it or len(links) >= MOST_LINKS):
+                batches.append((number, *next(batches_of(links))))
         moved = False
         for start in range(0, len(batches), _AT_ONCE):
             some = batches[start : start + _AT_ONCE]
@@ -99,16 +98,6 @@ class SeedGiver:
                     self.given += count
                     moved = True
         return moved
-
-
-def _fitting(links: list[str]) -> int:
-    """Return how many of the first *links* make one batch."""
-    size = 0
-    for count, link in enumerate(links[:MOST_LINKS]):
-        size += len(link)
-        if size > MOST_CHARACTERS and count:
-            return count
-    return min(len(links), MOST_LINKS)
 
 
 MOST_STARTS = 100_000

@@ -16,14 +16,15 @@ bounds, the thread keeps the lease by itself.
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from concurrent.futures import wait
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amicrawl.clock import steady_clock
-from amicrawl.crawl import PartitionLink, links_in
+from amicrawl.crawl import BATCHES_AT_ONCE, EVERY, OpenedBatch, links_in
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.fleet.jobs import Claims, HeldLease, Renewal, put_dead_letter, unit_of
 from amicrawl.fleet.sharing.share import NEXT, Reply
@@ -33,14 +34,11 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
     from datetime import timedelta
 
-    from amicrawl.crawl import Outbox
+    from amicrawl.crawl import Outbox, Standing
     from amicrawl.fleet.sharing.share import Share
 
 logger = logging.getLogger(__name__)
 
-EVERY = 0.2
-"""Seconds between two rounds."""
-_BATCHES = 16
 _ACKNOWLEDGED_AT_ONCE = 500
 _LONGEST_PAUSE = 5.0
 _LINGER = 1.5
@@ -50,32 +48,11 @@ _LONGEST_GRACE = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch that came, parsed."""
-
-    name: str
-    links: tuple[PartitionLink, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Standing:
-    """The state of a partition, and what the event loop has done with batches."""
-
-    idle: bool
-    """Whether nothing is left in its frontier, nor anything in flight."""
-    has_room: bool
-    """Whether the frontier takes more links."""
-    kept: tuple[str, ...] = ()
-    """Names of the batches whose links were offered to the frontier since."""
-    facts: str = "{}"
-
-
-@dataclass(frozen=True, slots=True)
 class News:
     """News for the event loop."""
 
     reply: Reply
-    batches: tuple[Batch, ...] = field(default=())
+    batches: tuple[OpenedBatch, ...] = ()
 
 
 class BatchExchange(HeldLease):
@@ -246,8 +223,8 @@ class BatchExchange(HeldLease):
         outbox = self._box
         shut: set[int] = set(self._out)
         sent_any = False
-        for _ in range(_BATCHES):
-            parcels = outbox.parcels(most=_BATCHES, shut=tuple(shut))
+        for _ in range(BATCHES_AT_ONCE):
+            parcels = outbox.parcels(most=BATCHES_AT_ONCE, shut=tuple(shut))
             if not parcels:
                 break
             answers = self._share.send(
@@ -266,11 +243,11 @@ class BatchExchange(HeldLease):
         if sent_any:
             self._mark(outbox.write_mark)
 
-    def _receive(self, standing: Standing) -> tuple[Batch, ...]:
+    def _receive(self, standing: Standing) -> tuple[OpenedBatch, ...]:
         """Read batches of the inbox; those that cannot be read become dead letters."""
         if not standing.has_room or self._closing:
             return ()
-        entries = self._share.receive(self._number, self._token, most=_BATCHES, after=self._after)
+        entries = self._share.receive(self._number, self._token, most=BATCHES_AT_ONCE, after=self._after)
         if entries is None:
             self.lose("the lease was lost")
             return ()
@@ -283,7 +260,7 @@ class BatchExchange(HeldLease):
         self.received += sum(len(batch.links) for batch in batches)
         return batches
 
-    def _opened(self, name: str, fields: dict[str, str]) -> Batch:
+    def _opened(self, name: str, fields: dict[str, str]) -> OpenedBatch:
         where = f"{self._share.keys.links(self._number)} {name}"
         try:
             links, faults = links_in(fields.get("b", ""))
@@ -291,10 +268,10 @@ class BatchExchange(HeldLease):
             put_dead_letter(
                 self._share.store, where=where, why=str(fault), value=fields.get("b", str(fields))
             )
-            return Batch(name, ())
+            return OpenedBatch(name, ())
         for sentence in faults[:10]:
             put_dead_letter(self._share.store, where=where, why=sentence)
-        return Batch(name, tuple(links))
+        return OpenedBatch(name, tuple(links))
 
     def _hold_on(self) -> None:
         try:
@@ -325,7 +302,7 @@ class BatchExchange(HeldLease):
             idle=standing.idle and is_sent,
             spare=standing.idle and started - self._busy_at > _LINGER,
             turn=self._turn,
-            facts=standing.facts,
+            facts=json.dumps(standing.facts),
         )
         if reply.lease == "gone":
             raise AmicrawlError("Redis knows nothing of this crawl any more; make it again, as it was")

@@ -1,25 +1,19 @@
 """Sharing: what makes an ordinary crawl one of the partitions of a shared one. Placed by the add-on.
 
-Links to hosts of other partitions go into the outbox before the page is settled; batches that come are
-offered to the frontier as if a page of this crawl had named their links. The crawl does not end when it
-has nothing to do: it ends when all partitions have nothing to do, or when another worker is to have this
-one. It pauses while its lease may have run out, and when it was lost it stops without writing.
+It ends when all partitions have nothing to do, or when another worker is to have this one. It pauses
+while its lease may have run out, and when it was lost it stops without writing.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 from dataclasses import replace
 from datetime import timedelta
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any
 
-from scrapy import signals
-from scrapy.exceptions import DontCloseSpider
-
-from amicrawl.crawl import Outbox, Outgoing, Run, run_of, take_links
+from amicrawl.crawl import EVERY, Outbox, PartitionMember, Run
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.fleet.jobs import (
@@ -35,7 +29,7 @@ from amicrawl.fleet.jobs import (
     redis_of,
     unit_of,
 )
-from amicrawl.fleet.sharing.exchange import EVERY, BatchExchange, Standing
+from amicrawl.fleet.sharing.exchange import BatchExchange
 from amicrawl.fleet.sharing.share import Share, checked_name
 from amicrawl.record import TABLE_NAME, opened_index
 
@@ -44,7 +38,8 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.fleet.sharing.exchange import Batch, News
+    from amicrawl.crawl import OpenedBatch, PartitionLink
+    from amicrawl.fleet.sharing.exchange import News
 
 logger = logging.getLogger(__name__)
 
@@ -56,39 +51,23 @@ BY_SHARE = "share"
 GIVEN_UP = "given-up"
 """The finish reason of a crawl whose partition another worker is to have."""
 
-_ROOM = 250_000
-"""Rows that may wait in the frontier before no more batches are read."""
 _PATIENCE = 10.0
 
 
-class Sharing:
+class Sharing(PartitionMember):
     """Keeps one partition of a shared crawl in touch with the others."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
-        self._crawler = crawler
-        self._run = run
+        """Take part for the worker that has started this crawl; raises UsageError where none has."""
+        super().__init__(crawler, run)
         self._number, self._token, self._share = _what_was_taken(crawler)
         shards = self._share.record.partitions
         run.spec = replace(run.spec, shard=self._number, shards=shards)
-        self._outbox: Outbox | None = None
-        self._outgoing = Outgoing(run, lambda: self._box)
-        self._kept: list[str] = []
-        self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._incoming: set[asyncio.Task[None]] = set()
         self._rows_before = 0
         """Rows that earlier attempts have left in the directory."""
-        self._leaving = False
         self._deaf = False
         self._exchange = self._begun_exchange()
-        crawler.signals.connect(self._opened, signals.spider_opened)
-        crawler.signals.connect(self._idle, signals.spider_idle)
-        crawler.signals.connect(self._closed, signals.spider_closed)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> Self:
-        """Build it for *crawler*; raises UsageError where no worker has started it."""
-        return cls(crawler, run_of(crawler))
 
     def _begun_exchange(self) -> BatchExchange:
         """Return the exchange, with the lease renewed and the directory fenced: what writes asks it."""
@@ -115,26 +94,19 @@ class Sharing:
         )
         return exchange
 
-    @property
-    def _box(self) -> Outbox:
-        """The outbox, opened behind the output, which one process has at a time."""
-        if self._outbox is None:
-            assert self._run.output is not None
-            # The mark is written by the thread that keeps the lease: it must not wait for it.
-            self._outbox = Outbox(
-                self._run.config.directory, disk=self._run.disk, mark_disk=self._run.status_disk
-            )
-            self._exchange.outbox = self._outbox
-        return self._outbox
+    def _opened_outbox(self) -> Outbox:
+        # The mark is written by the thread that keeps the lease: it must not wait for it.
+        outbox = Outbox(self._run.config.directory, disk=self._run.disk, mark_disk=self._run.status_disk)
+        self._exchange.outbox = outbox
+        return outbox
 
     def _opened(self) -> None:
         self._loop = asyncio.get_running_loop()
         assert self._box is not None
         self._rows_before = _rows_in(self._run.config.directory / TABLE_NAME)
-        self._tick()
+        self._repeat(self._tick, every=EVERY)
 
     def _tick(self) -> None:
-        self._timer = asyncio.get_running_loop().call_later(EVERY, self._tick)
         self._look_at_the_lease()
         if self._run.has_frontier:
             self._exchange.feed(self._standing())
@@ -148,67 +120,31 @@ class Sharing:
             logger.warning("The lease of the partition cannot be renewed: nothing is fetched or written")
             self._run.pause(BY_LEASE)
 
-    def _standing(self) -> Standing:
-        return Standing(
-            idle=self._is_idle(),
-            has_room=self._run.frontier.queued < _ROOM and not self._leaving and not self._incoming,
-            kept=self._written_down(),
-            facts=self._facts(),
-        )
-
-    def _written_down(self) -> tuple[str, ...]:
-        """Return the batches whose links came into the journal since: only those can be acknowledged.
-
-        While the lease may have run out, that is none of them: a journal that may not be written to
-        counts as one that failed, and the crawl would end.
-        """
-        if not self._kept or not self._run.may_write():
-            return ()
-        try:
-            self._run.frontier.flush()
-        except AmicrawlError as fault:
-            self._run.recorder.fault = self._run.recorder.fault or fault
-            return ()
-        kept, self._kept = tuple(self._kept), []
-        return kept
-
-    def _is_idle(self) -> bool:
-        """Tell whether nothing is left to do here, nor being done."""
-        engine = self._crawler.engine
-        if engine is None or not self._run.tally.seeds_ended or self._incoming:
-            return False
-        scheduler = getattr(engine, "scheduler", None)
-        waits = self._run.frontier.has_pending() or (scheduler and scheduler.has_pending_requests())
-        return not waits and not getattr(engine.downloader, "active", ())
-
-    def _facts(self) -> str:
+    def _facts(self) -> dict[str, Any]:
         run, exchange = self._run, self._exchange
-        return json.dumps(
-            {
-                "rows": self._rows_before + run.tally.rows,
-                "queued": run.frontier.queued,
-                "in_flight": run.frontier.in_flight,
-                "urls": len(run.frontier),
-                "sent": exchange.sent,
-                "received": exchange.received,
-                "state": run.state,
-            }
-        )
+        return {
+            "rows": self._rows_before + run.tally.rows,
+            "queued": run.frontier.queued,
+            "in_flight": run.frontier.in_flight,
+            "urls": len(run.frontier),
+            "sent": exchange.sent,
+            "received": exchange.received,
+            "state": run.state,
+        }
 
     def _tell(self, news: News) -> None:
         """Hand *news* to the event loop; on the thread of the exchange."""
         loop = self._loop
         if loop is None or loop.is_closed() or self._deaf:
             return
-        loop.call_soon_threadsafe(self._hear, news)
+        loop.call_soon_threadsafe(self._learn, news)
 
-    def _hear(self, news: News) -> None:
+    def _learn(self, news: News) -> None:
         if self._deaf:
             return
         for batch in news.batches:
-            task = asyncio.ensure_future(self._take(batch))
-            self._incoming.add(task)
-            task.add_done_callback(self._incoming.discard)
+            self._crawler.stats.inc_value("amicrawl/sharing/batches")
+            self._bring(batch)
         reply = news.reply
         if reply.lease == "lost":
             self._stop_without_writing()
@@ -223,23 +159,13 @@ class Sharing:
         else:
             self._run.resume(BY_SHARE)
 
-    async def _take(self, batch: Batch) -> None:
-        """Offer the links of *batch*, and count it as kept; what cannot be offered is a dead letter."""
-        run, stats = self._run, self._crawler.stats
-        for link, why in await take_links(run, batch.links):
-            where = f"{self._share.keys.links(self._number)} {batch.name}"
-            stats.inc_value("amicrawl/sharing/refused")
-            await asyncio.to_thread(
-                put_dead_letter, self._share.store, where=where, why=why, value=link.seed.url
-            )
-        stats.inc_value("amicrawl/sharing/batches")
-        self._kept.append(batch.name)
-        run.wake()
-
-    def _leave(self, reason: str) -> None:
-        if not self._leaving:
-            self._leaving = True
-            self._run.end(reason)
+    async def _refuse(self, batch: OpenedBatch, link: PartitionLink, why: str) -> None:
+        """Make *link* a dead letter."""
+        where = f"{self._share.keys.links(self._number)} {batch.name}"
+        self._crawler.stats.inc_value("amicrawl/sharing/refused")
+        await asyncio.to_thread(
+            put_dead_letter, self._share.store, where=where, why=why, value=link.seed.url
+        )
 
     def _stop_without_writing(self) -> None:
         # This is why the disk has refused to write since.
@@ -248,15 +174,9 @@ class Sharing:
         # Behind that: what is broken off counts as stopped only in a crawl that ends.
         self._run.abort()
 
-    def _idle(self) -> None:
-        """Keep the crawl open: there may be batches on their way."""
-        if not self._leaving:
-            raise DontCloseSpider
-
     def _closed(self) -> None:
         """Acknowledge and send what can be, and give the last word on the partition."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._stop_timer()
         self._deaf = True
         exchange = self._exchange
         if exchange.lost:

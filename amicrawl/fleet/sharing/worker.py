@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl.partition.outbox import FILE_NAME, MARK_NAME
+from amicrawl.crawl import Outbox
 from amicrawl.disk import Disk, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.fleet.jobs import (
@@ -40,11 +40,11 @@ from amicrawl.fleet.jobs import (
     RedisUnavailable,
     Supervisor,
     crawl_environment,
-    frontier_files,
     opened_store,
     path_of,
     restore_checkpoint,
     save,
+    state_files,
     take_directory,
     unit_of,
 )
@@ -322,9 +322,6 @@ def _how_ended(attempt: PartitionAttempt) -> Ended:
     return Ended.ENDED if code in _AGREED else Ended.CRASHED
 
 
-_OUTBOX = (FILE_NAME, MARK_NAME)
-
-
 def shipped_to(place: str, name: str, number: int, token: str) -> str:
     """Return the URL to which partition *number* of the crawl *name* is shipped under *token*."""
     return path_of(place, f"{name}-{directory_of(number)}-{token}")
@@ -337,7 +334,7 @@ def ship_state(
 
     Raises AmicrawlError where that fails.
     """
-    save(directory, url, disk=disk, stopped=stopped, files=_state_files, is_read_back=True)
+    save(directory, url, disk=disk, stopped=stopped, files=state_files, is_read_back=True)
 
 
 def fetch_state(directory: Path, url: str, *, disk: Disk) -> None:
@@ -355,7 +352,7 @@ def fetch_state(directory: Path, url: str, *, disk: Disk) -> None:
         old = directory / f"frontier.before-{uuid.uuid4().hex[:8]}"
         if (directory / "frontier").exists():
             disk.rename(directory / "frontier", old)
-        for name in _OUTBOX:
+        for name in Outbox.FILES:
             if (incoming / name).exists():
                 disk.rename(incoming / name, directory / name)
         # Last of all: without a frontier, what is here is not taken for the partition.
@@ -363,7 +360,3 @@ def fetch_state(directory: Path, url: str, *, disk: Disk) -> None:
         disk.sync_directory(directory)
         for left in (incoming, *directory.glob("frontier.before-*")):
             shutil.rmtree(left, ignore_errors=True)
-
-
-def _state_files(directory: Path) -> list[str]:
-    return [*frontier_files(directory), *(name for name in _OUTBOX if (directory / name).exists())]

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from amicrawl.crawl import MOST_CHARACTERS, MOST_LINKS, encoded_batch
+from amicrawl.crawl import batches_of
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.fleet.spark.bucket_objects import MANIFEST, RUN, read_json, write_json
@@ -173,16 +173,8 @@ def _batch_task(
 
 def _link_batches(lines: Iterable[bytes]) -> Iterator[str]:
     """Yield batches with the links in *lines*."""
-    links: list[str] = []
-    size = 0
-    for line in lines:
-        links.append(line.decode("ascii").rstrip("\n"))
-        size += len(links[-1])
-        if len(links) >= MOST_LINKS or size >= MOST_CHARACTERS:
-            yield encoded_batch(links)
-            links, size = [], 0
-    if links:
-        yield encoded_batch(links)
+    links = (line.decode("ascii").rstrip("\n") for line in lines)
+    return (batch for batch, _ in batches_of(links))
 
 
 def _answered(answer: dict[str, Any]) -> pa.RecordBatch:

@@ -10,7 +10,6 @@ goes wrong is raised, so that Spark tries the task again; that goes on from the 
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import shutil
@@ -28,8 +27,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.clock import steady_clock
-from amicrawl.crawl import Specification, allow
-from amicrawl.crawl.processes.specification import SPECIFICATION
+from amicrawl.crawl import (
+    BATCHES_AT_ONCE,
+    Arrived,
+    Batch,
+    End,
+    PartitionMessage,
+    Specification,
+    Standing,
+    allow,
+)
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.fleet.jobs import Checkpoints, begin_anew, checkpoint_url, fetch, path_of, serial_of, ship
@@ -51,12 +58,6 @@ from amicrawl.record import TABLE_NAME, open_bucket, opened_index, read_crawl_js
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-_WINDOW = 16
-"""Batches that the child has not written down yet, at most."""
-_ROOM = 250_000
-"""Rows that may wait in the frontier before it is brought no more batches."""
-_BATCHES_TOGETHER = 16
-"""Batches for others that are kept together, at least, while the crawl has other things to do."""
 _LONGEST_SILENCE = 600.0
 """Seconds in which a child may say nothing, as while it opens a large frontier."""
 _LAST_WORDS = 3000
@@ -191,6 +192,9 @@ class PartitionTask:
             with suppress(ProcessLookupError):
                 os.killpg(self._child.pid, signal.SIGKILL)
             self._child.wait()
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
             os.close(self._pipe)
             self._pipe = -1
             self._checkpoints.stop()
@@ -202,7 +206,7 @@ class PartitionTask:
             )
         return code
 
-    def _begin(self) -> queue.Queue[dict[str, Any] | None]:
+    def _begin(self) -> queue.Queue[PartitionMessage | None]:
         """Start the child; what it says comes out of the queue, and None behind the last."""
         ours, theirs = socket.socketpair()
         self._socket = ours
@@ -225,7 +229,7 @@ class PartitionTask:
                 env={
                     **os.environ,
                     **self._order.environment,
-                    SPECIFICATION: given.as_json(),
+                    **given.environment(),
                 },
                 cwd=self._directory.parent,
                 pass_fds=[theirs.fileno(), pipe],
@@ -235,63 +239,64 @@ class PartitionTask:
                 start_new_session=True,
             )
         os.close(pipe)
-        messages: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        messages: queue.Queue[PartitionMessage | None] = queue.Queue()
 
         def read() -> None:
             with suppress(OSError, ValueError), ours.makefile("rb") as stream:
                 for line in stream:
-                    messages.put(json.loads(line))
+                    messages.put(PartitionMessage.of(line))
             messages.put(None)
 
         threading.Thread(target=read, name="amicrawl-child", daemon=True).start()
         return messages
 
-    def _converse(self, messages: queue.Queue[dict[str, Any] | None], batches: Iterator[str]) -> None:
+    def _converse(self, messages: queue.Queue[PartitionMessage | None], batches: Iterator[str]) -> None:
         """Bring batches and take them until the child has ended."""
         under_way: set[int] = set()
-        outgoing: list[dict[str, Any]] = []
+        outgoing: list[Batch] = []
         last, is_all, is_told = 0, False, False
         while (said := self._next(messages, is_ending=is_told)) is not None:
-            kind = said["t"]
-            if kind == "links":
+            if isinstance(said, Batch):
                 outgoing.append(said)
-            elif kind == "kept":
-                under_way.difference_update(number for _, number in said["of"])
-            if kind != "standing":
+            if not isinstance(said, Standing):
                 continue
-            facts = self._facts = said["facts"]
+            under_way.difference_update(number for _, number in said.kept)
+            facts = self._facts = said.facts
             is_busy = bool(facts["waiting"] or facts["in_flight"])
-            if outgoing and (not is_busy or len(outgoing) >= _BATCHES_TOGETHER):
+            if outgoing and (not is_busy or len(outgoing) >= BATCHES_AT_ONCE):
                 self._keep(outgoing)
-            while not is_all and len(under_way) < _WINDOW and facts["waiting"] < _ROOM:
+            while not is_all and len(under_way) < BATCHES_AT_ONCE and said.has_room:
                 batch = next(batches, None)
                 if batch is None:
                     is_all = True
                     break
                 last += 1
                 under_way.add(last)
-                self._tell({"t": "links", "from": self._number, "id": last, "b": batch})
+                self._tell(Batch(self._number, last, batch))
             self._copy()
-            if is_all and not under_way and not outgoing and said["idle"] and not is_told:
+            if is_all and not under_way and not outgoing and said.idle and not is_told:
                 is_told = True
-                self._tell({"t": "end", "reason": "finished"})
+                self._tell(End("finished"))
+        if outgoing:
+            # One that has come to a limit sends what it has in its last words.
+            self._keep(outgoing)
 
     def _next(
-        self, messages: queue.Queue[dict[str, Any] | None], *, is_ending: bool
-    ) -> dict[str, Any] | None:
+        self, messages: queue.Queue[PartitionMessage | None], *, is_ending: bool
+    ) -> PartitionMessage | None:
         """Return what the child says next; raises AmicrawlError where it is silent for too long."""
         try:
             return messages.get(timeout=None if is_ending else _LONGEST_SILENCE)
         except queue.Empty as error:
             raise AmicrawlError(f"The crawl of {self._name} hangs: {self._last_words()}") from error
 
-    def _keep(self, outgoing: list[dict[str, Any]]) -> None:
+    def _keep(self, outgoing: list[Batch]) -> None:
         """Put the batches of the child into the bucket, and have it forget them."""
         self._check()
-        batches = [[said["to"], packed(said["b"])] for said in outgoing]
+        batches = [[batch.partition, packed(batch.content)] for batch in outgoing]
         write_json(self._bucket, batches_name(len(self._sent)), batches)
-        self._sent.append(sorted({int(to) for to, _ in batches}))
-        self._tell({"t": "taken", "ids": [said["id"] for said in outgoing]})
+        self._sent.append(sorted({batch.partition for batch in outgoing}))
+        self._tell(Arrived(tuple(batch.number for batch in outgoing)))
         outgoing.clear()
 
     def _copy(self) -> None:
@@ -354,10 +359,10 @@ class PartitionTask:
     def _said(self) -> dict[str, Any]:
         return {name: self._facts[name] for name in ("rows", "waiting") if name in self._facts}
 
-    def _tell(self, message: dict[str, Any]) -> None:
+    def _tell(self, message: PartitionMessage) -> None:
         if self._socket is not None:
             with suppress(OSError):
-                self._socket.sendall(json.dumps(message).encode("ascii") + b"\n")
+                self._socket.sendall(message.line())
 
     def _last_words(self) -> str:
         with suppress(OSError):

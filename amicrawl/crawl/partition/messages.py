@@ -1,0 +1,101 @@
+"""What a partition and its carrier say to each other; over a socket, as lines that are JSON objects.
+
+    the partition    Standing, several times a second; Batch, with links for another partition
+    the carrier      Batch, with links of another partition; Arrived, Again; Pause, End
+
+`Standing.idle` is decided before `kept` is said: so whatever is known to be delivered is known to be at
+work.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LARGEST_MESSAGE = 16 << 20
+"""Bytes of one line."""
+
+
+class PartitionMessage:
+    """What one of the two says to the other."""
+
+    __slots__ = ()
+
+    def line(self) -> bytes:
+        """Return it as a line; ASCII: batches are text with surrogates for octets that are not UTF-8."""
+        said = {each.name: getattr(self, each.name) for each in fields(self)}  # type: ignore[arg-type]
+        text = json.dumps({"is": type(self).__name__, **said}, separators=(",", ":"))
+        return text.encode("ascii") + b"\n"
+
+    @staticmethod
+    def of(line: bytes) -> PartitionMessage:
+        """Return the message that is in *line*. Raises ValueError where it holds none."""
+        try:
+            said = json.loads(line)
+            kind = _KINDS[said.pop("is")]
+            return kind(**{name: tuple(v) if isinstance(v, list) else v for name, v in said.items()})
+        except (KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{line[:100]!r} is not a message") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Standing(PartitionMessage):
+    """How a partition stands, and what it has done with batches since it said so last."""
+
+    idle: bool
+    """Whether nothing is left to do there, nor being done."""
+    has_room: bool = True
+    """Whether it takes more batches now."""
+    quiet: bool = False
+    """Whether nothing is being done there; more may be left."""
+    kept: tuple[Any, ...] = ()
+    """Names of the batches whose links are in its journal since."""
+    facts: dict[str, Any] = field(default_factory=dict)
+    """Figures for those who watch."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch(PartitionMessage):
+    """A batch on its way."""
+
+    partition: int
+    """Its recipient, where a partition says it; its sender, where one hears it."""
+    number: int
+    """The sender's number for it."""
+    content: str
+    """See `encoded_batch`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arrived(PartitionMessage):
+    """Batches of this partition are in the journals of others: the outbox need not keep them."""
+
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Again(PartitionMessage):
+    """A partition was begun anew: what was on its way to it is to be sent once more."""
+
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pause(PartitionMessage):
+    """Nothing more is to be fetched."""
+
+
+@dataclass(frozen=True, slots=True)
+class End(PartitionMessage):
+    """The crawl of this partition is to end."""
+
+    reason: str
+
+
+_KINDS: dict[str, Callable[..., PartitionMessage]] = {
+    kind.__name__: kind for kind in (Standing, Batch, Arrived, Again, Pause, End)
+}
