@@ -149,7 +149,11 @@ class StoreHandler(http.server.BaseHTTPRequestHandler):
 
     def _body(self) -> bytes:
         if "chunked" not in (self.headers.get("Transfer-Encoding") or ""):
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            size = int(self.headers.get("Content-Length") or 0)
+            body = self.rfile.read(size)
+            if len(body) != size:
+                raise OSError("the client is gone")
+            return body
         pieces = []
         while size := int(self.rfile.readline().split(b";")[0], 16):
             pieces.append(self.rfile.read(size))
@@ -166,11 +170,14 @@ class StoreHandler(http.server.BaseHTTPRequestHandler):
             self._read(key)
         elif method == "POST" and "uploads" in query:
             upload = hashlib.md5(f"{key}{store.count}".encode()).hexdigest()
+            store.parts[upload] = {}
             name = "InitiateMultipartUploadResult"
             self._answer(200, f"<{name}><UploadId>{upload}</UploadId></{name}>".encode())
         elif method == "POST" and "uploadId" in query:
-            parts = store.parts.pop(query["uploadId"][0], {})
-            store.write(key, b"".join(content for _, content in sorted(parts.items())))
+            # A client that has heard nothing in time says it once more.
+            parts = store.parts.pop(query["uploadId"][0], None)
+            if parts is not None:
+                store.write(key, b"".join(content for _, content in sorted(parts.items())))
             name = "CompleteMultipartUploadResult"
             self._answer(200, f"<{name}><ETag>x</ETag></{name}>".encode())
         elif method == "POST":
