@@ -1,19 +1,21 @@
-"""Draw docs/screenshots: every page of the dashboard over made-up jobs, on a desk and on a phone.
+"""Draw docs/screenshots: every page of the dashboard over real jobs, on a desk and on a phone.
 
     PYTHONPATH=tests python tests/dashboard/screenshots.py [DIRECTORY]
 
-Needs redis-server, Chromium and playwright. The picture files have at most 256 colours, to be small.
+Three pipelines on this machine crawl made-up sites for some minutes. Needs redis-server, Chromium and
+playwright. The picture files have at most 256 colours, to be small.
 """
 
 from __future__ import annotations
 
 import base64
-import itertools
-import math
+import contextlib
+import json
+import os
 import struct
+import subprocess
 import sys
 import tempfile
-import threading
 import time
 import zlib
 from pathlib import Path
@@ -21,39 +23,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from dashboard.browsing import chromium, open_page
-from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, store_of
 from dashboard_serving import serve_in_thread
+from picture_sites import Manners, PictureSites
 from redis_server import end, started_server
 
 from amicrawl.disk import Disk
 from amicrawl.fleet.dashboard.users import Role, Users
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator
 
     from playwright.sync_api import Browser, Page
 
-    from amicrawl.fleet.jobs.connection import JobStore
-
 PASSWORD = "only for a picture"
-SITES = (
-    ("https://www.coastal-archive.example/", "closes on 1 December", 48_211, 3.1),
-    ("https://library.example.edu/maps/", "asked for by the map room", 131_804, 6.4),
-    ("https://forum.old-radios.example/", "goes read-only next week", 309_522, 8.8),
-    ("https://stad.example.nl/", "", 9_420, 2.2),
-    ("https://observatory.example.ac.uk/~data/", "plates of 1931 to 1958", 2_077, 0.9),
-    ("https://letters.example.fr/correspondance/", "", 760, 4.7),
-)
-WAITING = (
-    ("https://museum.example.org/", "budget cut", "mira"),
-    ("https://gazette.example.in/1962/", "", "jo"),
-    ("https://trams.example.pt/", "host moves", "hana"),
-)
-ENDED = (
-    ("https://seed-bank.example.no/", False, 18_400),
-    ("https://wiki.amateur-press.example/", False, 77_013),
-    ("https://events.example.org/calendar/", True, 310_877),
-)
+SECONDS = 330
+"""How long the jobs run before they are drawn: their history has a bar a minute."""
+PATIENCE = 600
+RUNNING = {
+    "www.coastal-archive.example": ("closes on 1 December", Manners(missing_every=13)),
+    "library.example": ("asked for by the map room", Manners(pause=0.2)),
+    "forum.old-radios.example": ("goes read-only next week", Manners(missing_every=9, busy_every=40)),
+    "stad.example": ("", Manners()),
+    "observatory.example": ("plates of 1931 to 1958", Manners(pause=0.6)),
+    "letters.example": ("", Manners(missing_every=30)),
+    "trams.example": ("host moves", Manners(busy_every=25)),
+}
+WAITING = ("museum.example", "gazette.example", "harbour.example")
+ENDED = {
+    "seed-bank.example": Manners(pages=30),
+    "wiki.amateur-press.example": Manners(pages=50, missing_every=12),
+    "events.example": Manners(),
+}
+ABORTED = "events.example"
+DRAWN = "forum.old-radios.example"
 SHOTS = (
     *(("jobs", "/", 1280, "light"), ("jobs-dark", "/", 1280, "dark"), ("jobs-phone", "/", 390, "dark")),
     *(
@@ -77,92 +79,87 @@ _PIXELS = """async (url) => {
 }"""
 
 
-def report_pipelines(store: JobStore) -> list[str]:
-    """Have two pipelines report now; a third is silent. Return the keys of all."""
-    return [
-        made_up_pipeline(store, "ams-1"),
-        made_up_pipeline(store, "ams-2", mem_usage="83.4", load_average_1m="3.91"),
-        made_up_pipeline(store, "fra-big", ago=900, disk_usage="93.1", disk_available="41000000000"),
-    ]
+class Fleet:
+    """Pipelines on this machine, and commands to them, over one Redis."""
+
+    def __init__(self, redis: str, sites: PictureSites, data: Path) -> None:
+        self._sites, self._data = sites, data
+        self._environment = {**os.environ, "REDIS_URL": redis}
+        self._pipelines: list[subprocess.Popen[bytes]] = []
+
+    def start(self, name: str, slots: int) -> None:
+        """Start a pipeline."""
+        line = ["pipeline", "--name", name, "--slots", str(slots), "--data", str(self._data)]
+        line += ["--min-free", "0", *self._sites.settings]
+        started = subprocess.Popen(
+            [sys.executable, "-m", "amicrawl", *line],
+            env=self._environment,
+            stderr=subprocess.DEVNULL,
+        )
+        self._pipelines.append(started)
+
+    def say(self, *words: str) -> str:
+        """Run a command; return what it prints."""
+        line = [sys.executable, "-m", "amicrawl", *words]
+        return subprocess.run(
+            line, env=self._environment, check=True, capture_output=True, text=True
+        ).stdout
+
+    def submit(self, name: str, *options: str, by: str = "mira") -> str:
+        """Submit the site *name*; return the identifier of its job."""
+        given = [self._sites.url(name), "--by", by, "--ignore", r"[?&](sort|order)=", *options]
+        return self.say("job", "submit", *given).split()[0]
+
+    def totals(self) -> dict[str, int]:
+        """Return how many jobs there are of each state."""
+        said: dict[str, int] = json.loads(self.say("job", "status", "--json"))
+        return said
+
+    def end(self) -> None:
+        """End all of them at once."""
+        for _ in range(2):
+            for each in self._pipelines:
+                each.terminate()
+            time.sleep(1)
+        for each in self._pipelines:
+            each.wait(60)
 
 
-def fill(store: JobStore) -> list[MadeUpJob]:
-    """Write the made-up jobs; return those that run."""
-    pipelines = report_pipelines(store)
-    jobs = []
-    for (url, note, done, rate), pipeline in zip(SITES, itertools.cycle(pipelines), strict=False):
-        job = MadeUpJob.queued(store, url, settings={"note": note}, started_by="mira")
-        jobs.append(job.start(pipeline, ago=done / rate))
-        tell(job, done, rate)
-    for url, note, nick in WAITING:
-        MadeUpJob.queued(store, url, settings={"note": note}, started_by=nick)
-    for number, (url, aborted, done) in enumerate(ENDED, 1):
-        job = MadeUpJob.queued(store, url, started_by="jo").start(pipelines[0], ago=number * 9000)
-        tell(job, done, 3.0)
-        job.end(aborted=aborted, ago=number * 2400)
-    return jobs
+@contextlib.contextmanager
+def working_fleet(redis: str, data: Path) -> Iterator[str]:
+    """Have jobs ended, running and waiting as long as the block lasts; give the job that is drawn."""
+    manners = {name: of for name, (_, of) in RUNNING.items()} | ENDED
+    with PictureSites(manners) as sites:
+        fleet = Fleet(redis, sites, data)
+        try:
+            fleet.start("ams-1", 3)
+            fleet.start("ams-2", 3)
+            ended = {name: fleet.submit(name, by="jo") for name in ENDED}
+            wait_until(lambda: fleet.totals()["completed"] == len(ENDED) - 1)
+            fleet.say("job", "abort", ended[ABORTED])
+            wait_until(lambda: fleet.totals()["aborted"] == 1)
+            fleet.start("fra-big", 1)
+            jobs = {
+                name: fleet.submit(name, *(["--note", note] if note else []))
+                for name, (note, _) in RUNNING.items()
+            }
+            wait_until(lambda: fleet.totals()["working"] == len(RUNNING))
+            for name in WAITING:
+                fleet.submit(name, by="hana")
+            fleet.say("pipeline", "drain", "fra-big", "--finish")
+            time.sleep(SECONDS)
+            yield jobs[DRAWN]
+        finally:
+            fleet.end()
 
 
-def tell(job: MadeUpJob, done: int, rate: float) -> None:
-    """Tell of *job* what a crawl would that has fetched *done* pages."""
-    shares = {"r2xx": 0.82, "r3xx": 0.1, "r4xx": 0.06, "r5xx": 0.012, "runk": 0.008}
-    job.count(
-        items_downloaded=done,
-        items_queued=int(done * 1.7),
-        bytes_downloaded=done * 41_300,
-        error_count=int(done * 0.02),
-        **{name: int(done * share) for name, share in shares.items()},
-    )
-    host = job.url.split("/")[2]
-    now = time.time()
-    paces = [
-        rate * 60 * (1 + 0.35 * math.sin(minute / 19) + 0.06 * math.sin(minute**1.6))
-        for minute in range(180)
-    ]
-    counts = [max(int(done - sum(paces[minute:])), 0) for minute in range(180)]
-    history = [
-        {
-            "ts": now - 60 * (180 - minute),
-            "downloaded": count,
-            "bytes": count * 41_300,
-            "errors": count // 50,
-            "todo": int(done * (0.9 - 0.2 * minute / 180) + done / 9 * math.sin(minute / 30)),
-        }
-        for minute, count in enumerate(counts)
-    ]
-    busy = [(host, 3, done), (f"static.{host}", 1, done // 9), (f"media.{host}", 1, done // 31)]
-    tell_rate(job, rate)
-    job.facts(
-        hosts=[{"host": name, "in_flight": n, "pages": p, "waiting": p // 3} for name, n, p in busy],
-        ignores=[{"pattern": r"[?&](sort|order|dir)=", "source": "job", "hits": 4_211}],
-        history=history,
-        files=[
-            {"name": f"ami-{n:05d}.warc.gz", "bytes": 1_073_000_000 - n * 3_100_000, "sealed": True}
-            for n in range(3)
-        ],
-    )
-    job.store.client.sadd(job.store.keys.ignores(job.ident), r"[?&](sort|order|dir)=")
-    job.tell(pages(job, 0, 120))
-
-
-def tell_rate(job: MadeUpJob, rate: float) -> None:
-    """Tell how fast *job* is now."""
-    rates = {"items": rate, "bytes": rate * 41_300}
-    job.facts(now={"ts": time.time(), "state": "running", "rates": rates, "attempt": 1})
-
-
-def keep_going(jobs: Sequence[MadeUpJob], stop: threading.Event) -> None:
-    """Have *jobs* tell a little more twice a second, until *stop*."""
-    for tick in itertools.count():
-        if stop.wait(0.5):
-            return
-        report_pipelines(jobs[0].store)
-        for number, job in enumerate(jobs):
-            pace = SITES[number][3] * (1 + 0.4 * math.sin(tick / 5 + number))
-            tell_rate(job, pace)
-            done = job.figures["items_downloaded"] + max(int(pace / 2), 1)
-            job.count(items_downloaded=done, items_queued=int(done * 1.7), r2xx=int(done * 0.82))
-            job.tell(pages(job, 200 + tick * 5, 1 + number % 3))
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Return once *holds* does; TimeoutError where that takes too long."""
+    until = time.monotonic() + PATIENCE
+    while not holds():
+        if time.monotonic() > until:
+            raise TimeoutError("the jobs do not come to where they are to be drawn")
+        time.sleep(1)
 
 
 def nearest(colours: np.ndarray, palette: np.ndarray) -> np.ndarray:
@@ -202,7 +199,7 @@ def small_png(page: Page, picture: bytes) -> bytes:
     )
 
 
-def shoot(browser: Browser, address: str, job: MadeUpJob, out: Path) -> None:
+def shoot(browser: Browser, address: str, ident: str, out: Path) -> None:
     """Write one picture a page."""
     out.mkdir(parents=True, exist_ok=True)
     with open_page(browser) as blank:
@@ -213,7 +210,7 @@ def shoot(browser: Browser, address: str, job: MadeUpJob, out: Path) -> None:
                     page.get_by_label("Name").fill("mira")
                     page.get_by_label("Password").fill(PASSWORD)
                     page.get_by_role("button", name="Sign in").click()
-                page.goto(address + path.replace("JOB", f"/jobs/{job.ident}"))
+                page.goto(address + path.replace("JOB", f"/jobs/{ident}"))
                 page.locator("html[data-ready]").wait_for()
                 if path in {"/", "JOB"}:
                     page.locator("#log li").nth(50).wait_for(state="attached")
@@ -227,7 +224,6 @@ def main() -> None:
     """Start everything, draw everything."""
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/screenshots")
     server = started_server()
-    store = store_of(server.url)
     try:
         with tempfile.TemporaryDirectory() as private:
             users = Users(Path(private) / "users.json", disk=Disk())
@@ -235,17 +231,14 @@ def main() -> None:
             users.put("desk", role=Role.view, password=PASSWORD)
             users.put("bot", role=Role.operate, password=None)
             users.add_token("bot")
-            jobs, stop = fill(store), threading.Event()
-            going = threading.Thread(target=keep_going, args=(jobs, stop))
-            going.start()
-            try:
-                with serve_in_thread(server.url, users=users.path) as dashboard, chromium() as browser:
-                    shoot(browser, dashboard.url, jobs[2], out)
-            finally:
-                stop.set()
-                going.join()
+            data = Path(private) / "jobs"
+            with (
+                working_fleet(server.url, data) as ident,
+                serve_in_thread(server.url, users=users.path, archives=data) as dashboard,
+                chromium() as browser,
+            ):
+                shoot(browser, dashboard.url, ident, out)
     finally:
-        store.close()
         end(server)
 
 

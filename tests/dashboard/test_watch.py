@@ -226,6 +226,20 @@ def test_what_a_server_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:
         assert page.locator("img, main script").count() == 0
 
 
+def test_a_host_is_shown_with_what_it_waits_for_how_long_and_its_share(tmp_path: Path) -> None:
+    names = ["a.example", "a.example", "a.example", "b.example"]
+    rows = [index_row(f"http://{name}/{n}", host=name, status=200) for n, name in enumerate(names)]
+    (tmp_path / "captures-00000.open").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    (tmp_path / "control").mkdir()
+    hosts = [{"name": "a.example", "waiting": 7, "pages": 3, "opens_in": 1.5, "reason": "delay"}]
+    (tmp_path / "control" / "status.json").write_text(json.dumps({"state": "running", "hosts": hosts}))
+    with watching(tmp_path) as url, urllib.request.urlopen(f"{url}live") as response:
+        text = response.read().decode()
+    row = re.search(r"a\.example</th>(.*?)</tr>", text)
+    assert row is not None
+    assert re.findall(r"<td[^>]*>([^<]*)", row[1]) == ["–", "7", "3", "75 %", "1.5 s: delay"]
+
+
 JPEG = b"\xff\xd8\xff\xe0 not much of a picture"
 
 

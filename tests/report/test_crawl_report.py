@@ -122,6 +122,15 @@ def test_boxes_of_a_treemap_are_as_large_as_their_values(values: list[int]) -> N
         assert -1e-6 <= y <= y + height <= 340 + 1e-6
 
 
+def test_a_treemap_names_a_group_once_and_its_leaves_below() -> None:
+    groups = {
+        "a.example": [Leaf("/news/", "", 60), Leaf("/maps/", "", 40)],
+        "b.example": [Leaf("b.example", "", 90)],
+    }
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", treemap(groups, "x"))
+    assert sorted(texts) == ["/maps/", "/news/", "a.example", "b.example"]
+
+
 def test_a_treemap_says_in_titles_what_has_no_room_for_a_name() -> None:
     drawn = treemap({"a": [Leaf("large", "large: 1", 10**6), Leaf("tiny", "tiny: 1", 1)]}, "x")
     assert "tiny: 1" in drawn

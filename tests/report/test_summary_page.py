@@ -241,3 +241,9 @@ def test_a_browser_shows_the_page_without_scripts_or_scrolling_sideways(
 def test_every_chart_has_its_unit_and_its_numbers_as_a_table(text: str) -> None:
     assert text.count('class="chart"') == 3
     assert charts_without(text) == []
+
+
+def test_a_collection_of_one_month_has_no_chart_of_months() -> None:
+    lines = [cdx11(time=f"2026110{day}000000") for day in (1, 2)]
+    assert "Captures by month" not in page_of(counts_of(*lines), title="x")
+    assert "Captures by month" in page_of(counts_of(*lines, cdx11(time="20261201000000")), title="x")

@@ -210,10 +210,11 @@ class Leaf(NamedTuple):
 _TREEMAP = (1000.0, 340.0)
 """Width in thousandths of the chart, and height in pixels."""
 _LEAST_NAMED = (70.0, 18.0)
+_LINE = 18.0
 
 
 def treemap(groups: Mapping[str, Sequence[Leaf]], label: str) -> Markup:
-    """Return rectangles as large as their values, those of a group side by side."""
+    """Return rectangles as large as their values, those of a group side by side below its name."""
     sums = {name: sum(leaf.value for leaf in leaves) for name, leaves in groups.items()}
     ordered = sorted((name for name, total in sums.items() if total), key=lambda name: -sums[name])
     boxes = _squarified([sums[name] for name in ordered], (0.0, 0.0, *_TREEMAP))
@@ -221,23 +222,32 @@ def treemap(groups: Mapping[str, Sequence[Leaf]], label: str) -> Markup:
     for number, (name, box) in enumerate(zip(ordered, boxes, strict=True)):
         leaves = sorted(groups[name], key=lambda leaf: -leaf.value)
         inner = _squarified([leaf.value for leaf in leaves], box)
-        for leaf, (x, y, width, height) in zip(leaves, inner, strict=True):
-            is_named = width >= _LEAST_NAMED[0] and height >= _LEAST_NAMED[1]
-            text = element("text", {"x": 6, "y": 15}, leaf.name) if is_named else ""
-            place: dict[str, object] = {
-                "x": f"{x / 10:.3f}%",
-                "y": f"{y:.1f}",
-                "width": f"{width / 10:.3f}%",
-                "height": f"{height:.1f}",
-            }
+        for leaf, place in zip(leaves, inner, strict=True):
+            # The first line of a group is that of its name.
+            left = place[3] - (_LINE if place[1] == box[1] else 0.0)
+            is_named = leaf.name != name and place[2] >= _LEAST_NAMED[0] and left >= _LEAST_NAMED[1]
+            text = element("text", {"x": 6, "y": f"{place[3] - 7:.1f}"}, leaf.name) if is_named else ""
             whole: dict[str, object] = {
                 "width": "100%",
                 "height": "100%",
                 "class": f"leaf g{number % 6}",
             }
             title = element("title", None, leaf.title)
-            parts.append(element("svg", place, element("rect", whole, title), text))
+            parts.append(element("svg", _placed(place), element("rect", whole, title), text))
+        if box[2] >= _LEAST_NAMED[0] and box[3] >= _LEAST_NAMED[1]:
+            text = element("text", {"x": 6, "y": 15, "class": "name"}, name)
+            parts.append(element("svg", {**_placed(box), "class": "over"}, text))
     return _svg(int(_TREEMAP[1]), label, parts)
+
+
+def _placed(box: _Box) -> dict[str, object]:
+    x, y, width, height = box
+    return {
+        "x": f"{x / 10:.3f}%",
+        "y": f"{y:.1f}",
+        "width": f"{width / 10:.3f}%",
+        "height": f"{height:.1f}",
+    }
 
 
 def _ratio(area: float, side: float) -> float:

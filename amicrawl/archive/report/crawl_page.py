@@ -272,15 +272,16 @@ def _statuses(figures: CrawlFigures) -> Markup | None:
 
 def _hosts(figures: CrawlFigures) -> Markup | None:
     ordered = sorted(figures.hosts.items(), key=lambda item: -item[1].rows)[:_ROWS]
-    rows = []
+    rows: list[list[str]] = []
     for name, host in ordered:
         seconds = (host.last - host.first) / 1000
         pace = f"{seconds / (host.rows - 1):.2f} s" if host.rows > 1 else ""
-        rows.append([name, f"{host.rows:,}", decimal_size(host.bytes), f"{host.failed:,}", pace])
+        share = share_bar(host.rows / (figures.rows or 1))
+        rows.append([name, f"{host.rows:,}", decimal_size(host.bytes), f"{host.failed:,}", pace, share])
     if not rows:
         return None
     caption = f"Top {len(rows)} of {len(figures.hosts):,}; the gap is the mean time between two rows"
-    header = ["Host", "Rows", "Payload", "No response", "Gap"]
+    header = ["Host", "Rows", "Payload", "No response", "Gap", "Share"]
     return section("Hosts", table(caption, header, rows, names=True), wide=True)
 
 
@@ -312,7 +313,7 @@ def _tree(figures: CrawlFigures) -> Markup | None:
     shown = {
         name: [
             Leaf(
-                leaf if is_one_host else (name if leaf == "/" else f"{name}{leaf}"),
+                leaf,
                 f"{'' if is_one_host else name}{leaf}: {count:,} responses, "
                 + decimal_size(sizes[name, leaf]),
                 count,

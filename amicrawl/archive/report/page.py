@@ -94,7 +94,8 @@ def _figures(counts: Counts) -> list[tuple[str, str]]:
 
 def _timeline(counts: Counts) -> Markup | None:
     months = _months(counts)
-    if not months:
+    if len(months) < 2:
+        # The heading of the page says which one it is, and how many captures.
         return None
     if len(months) > _MOST_BARS:
         bars = [
