@@ -1,12 +1,18 @@
 """Pages that want to hold a crawl up, each bounded, and the crawl goes on."""
 
+from __future__ import annotations
+
 import json
 import os
-from pathlib import Path
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 from archive_reading import records, rows
 from browser.browsing_site import answer, crawl_pages, needs_chromium, path_of
 from loopback import RawServer
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = needs_chromium
 
@@ -14,27 +20,30 @@ LONG = bool(os.environ.get("AMICRAWL_BROWSER_LONG"))
 """Whether what takes a minute and both processors is opened, too."""
 MEMORY, REQUESTS = "its process took more than 419,430,400 bytes", 12
 WHOLE, STUCK, UP = "quiet", "its scripts did not pause", "its time was up"
-HOSTILE = {
-    "/endless": ("for (;;) ;", {STUCK, UP}),
+ENDING = {
     "/alerts": ("for (;;) alert('again');", {"it opened dialogs without end"}),
     "/opens": ("for (;;) window.open('/window?' + Math.random());", {"it opened windows without end"}),
-    "/many": ("for (let n = 0; n < 10000; n += 1) fetch('/n?' + n).catch(() => 0);",
-              {WHOLE, UP, MEMORY}),
-    "/restless": ("setInterval(() => fetch('/tick?' + Math.random()), 100);", {WHOLE, "restless", UP}),
     "/goes": ("setInterval(() => { location.href = '/goes?' + Math.random(); }, 20);", {WHOLE}),
     "/leaves": ("setTimeout(() => { location.href = 'about:blank'; }, 600);",
                 {WHOLE, "it left its document"}),
     "/crashes": ("location.href = 'chrome://crash'; window.open('chrome://crash');", {WHOLE}),
     "/eats": ("let a = []; setInterval(() => a.push(new Uint8Array(50 << 20).fill(1)), 10);", {MEMORY}),
     "/takes": ("fetch('/large').then((found) => found.arrayBuffer());", {WHOLE}),
-    "/gives": ("setInterval(() => fetch('/up', {method: 'POST', body: 'a'.repeat(1 << 20)}), 100);",
-               {WHOLE, "restless", UP}),
     "/masks": ("navigator.serviceWorker.register('/worker.js');", {WHOLE}),
 }  # fmt: skip
-"""Scripts, and how the pages may end that have them."""
+"""Scripts, and how the pages may end that have them; on a machine however busy."""
+GOING_ON = {
+    "/endless": ("for (;;) ;", {STUCK, UP}),
+    "/many": ("for (let n = 0; n < 10000; n += 1) fetch('/n?' + n).catch(() => 0);",
+              {WHOLE, UP, STUCK, MEMORY}),
+    "/restless": ("setInterval(() => fetch('/tick?' + Math.random()), 100);", {WHOLE, "restless", UP}),
+    "/gives": ("setInterval(() => fetch('/up', {method: 'POST', body: 'a'.repeat(1 << 20)}), 100);",
+               {WHOLE, "restless", UP}),
+}  # fmt: skip
+"""Those that take all of a page's time, or may."""
 if LONG:
     STRESSED = {WHOLE, STUCK, UP, MEMORY, "restless", "it crashed"}
-    HOSTILE |= {
+    GOING_ON |= {
         "/blobs": (
             "setInterval(() => window.open(URL.createObjectURL(new Blob(['a']))), 10);",
             {"it opened windows without end"},
@@ -79,19 +88,19 @@ if LONG:
             STRESSED,
         ),
     }
-    HOSTILE = {path: (script, may | {UP}) for path, (script, may) in HOSTILE.items()}
+    GOING_ON = {path: (script, may | {UP}) for path, (script, may) in GOING_ON.items()}
 WORKER = b"""self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(clients.claim()));
 self.addEventListener("fetch", (event) => event.respondWith(new Response("mine", {status: 200})));"""
 
 
-def site(head: bytes) -> bytes:
+def respond(hostile: dict[str, tuple[str, set[str]]], head: bytes) -> bytes:
     path = path_of(head).partition("?")[0]
     if path == "/":
-        links = "".join(f"<a href={each}>{each}</a>" for each in [*HOSTILE, "/last"])
+        links = "".join(f"<a href={each}>{each}</a>" for each in [*hostile, "/last"])
         return answer(f"<title>start</title>{links}".encode())
-    if path in HOSTILE:
-        script = HOSTILE[path][0]
+    if path in hostile:
+        script = hostile[path][0]
         return answer(f"<title>{path[1:]}</title><p>{path}</p><script>{script}</script>".encode())
     if path == "/worker.js":
         return answer(WORKER, "text/javascript")
@@ -101,12 +110,22 @@ def site(head: bytes) -> bytes:
     return answer(b"<title>one</title><p>ordinary", "text/html")
 
 
-def test_hostile_pages_are_bounded_and_the_crawl_goes_on(tmp_path: Path) -> None:
-    with RawServer(site) as server:
+@dataclass
+class Crawled:
+    """What the server was asked for, the rows, and what is recorded of each page, by its path."""
+
+    asked: list[str]
+    captures: list[dict[str, Any]]
+    infos: dict[str, Any]
+
+
+def crawled(hostile: dict[str, tuple[str, set[str]]], out: Path, *, page_time: int) -> Crawled:
+    """Crawl a site of *hostile* pages and an ordinary one; each is bounded, and the crawl goes on."""
+    with RawServer(lambda head: respond(hostile, head)) as server:
         done = crawl_pages(
-            f"{server.url}/", tmp_path,
+            f"{server.url}/", out,
             {
-                "AMICRAWL_BROWSER_PAGE_TIME": "15",
+                "AMICRAWL_BROWSER_PAGE_TIME": str(page_time),
                 "AMICRAWL_BROWSER_PAGES": "3",
                 "AMICRAWL_PER_HOST": "4",
                 "AMICRAWL_BROWSER_PAGE_REQUESTS": str(REQUESTS),
@@ -119,38 +138,50 @@ def test_hostile_pages_are_bounded_and_the_crawl_goes_on(tmp_path: Path) -> None
     assert done.returncode == 0, done.stderr
     # What goes wrong in a page is no fault of the crawl.
     assert [line for line in done.stderr.splitlines() if "Traceback" in line] == []
-    captures = rows(tmp_path)
+    captures = rows(out)
     pages = {row["url"].removeprefix(server.url): row for row in captures if row["page"] == row["url"]}
-    assert {"/", "/last", *HOSTILE} <= pages.keys()
+    assert {"/", "/last", *hostile} <= pages.keys()
     infos = {
         each.rec_headers["WARC-Target-URI"].removeprefix(f"urn:pageinfo:{server.url}"): json.loads(
             each.content_stream().read()
         )
-        for each in records(tmp_path)
+        for each in records(out)
         if each.rec_headers.get("WARC-Target-URI", "").startswith("urn:pageinfo:")
     }
     ended = {path: info["ended"] for path, info in infos.items()}
     assert ended["/last"] == WHOLE
-    unexpected = {path: ended[path] for path, (_, may) in HOSTILE.items() if ended[path] not in may}
+    unexpected = {path: ended[path] for path, (_, may) in hostile.items() if ended[path] not in may}
     assert not unexpected
     # Its row has the reason, too; of those that were shown as a whole, there is none to name.
     for path, reason in ended.items():
         named = json.loads(pages[path]["meta_json"] or "{}").get("page_fault", WHOLE)
         assert named == reason or {named, reason} == {WHOLE, "restless"}
     # A page that is at fault itself is not opened again.
-    assert asked.count("/last") == asked.count("/opens") == 1
-    assert sum(path == "/window" for path in asked) <= 2 * 100
-    assert any(each.startswith("a window: ") for each in infos["/opens"]["refused"])
-    # What never gets quiet is read all the same.
-    assert infos["/restless"]["title"] == "restless"
-    assert any(each.startswith("navigation: ") for each in infos["/goes"]["refused"])
-    # Beyond its requests and its bytes, a page gets nothing, and the index says so.
-    assert asked.count("/n") <= REQUESTS
-    reasons = [row["error"] for row in captures if row["page"].endswith("/many")]
-    assert sum(f"asked for {REQUESTS} before" in each for each in reasons) > 0
-    assert len(reasons) <= 2 * REQUESTS + 1
-    (large,) = [row for row in captures if row["url"].endswith("/large")]
+    assert asked.count("/last") == 1
+    return Crawled(asked, captures, infos)
+
+
+def test_hostile_pages_are_bounded_and_the_crawl_goes_on(tmp_path: Path) -> None:
+    found = crawled(ENDING, tmp_path, page_time=60)
+    assert found.asked.count("/opens") == 1
+    assert sum(path == "/window" for path in found.asked) <= 2 * 100
+    assert any(each.startswith("a window: ") for each in found.infos["/opens"]["refused"])
+    assert any(each.startswith("navigation: ") for each in found.infos["/goes"]["refused"])
+    # Beyond its bytes, a page gets nothing, and the index says so.
+    (large,) = [row for row in found.captures if row["url"].endswith("/large")]
     assert large["truncated"] == "length"
     assert large["body_length"] <= 2 << 20
-    assert asked.count("/up") == 1
-    assert any("sent and received" in row["error"] for row in captures if row["url"].endswith("/up"))
+
+
+def test_pages_that_go_on_are_left_when_their_time_is_up_and_the_crawl_goes_on(tmp_path: Path) -> None:
+    found = crawled(GOING_ON, tmp_path, page_time=15)
+    # What never gets quiet is read all the same.
+    assert found.infos["/restless"]["title"] == "restless"
+    # Beyond its requests and its bytes, a page gets nothing, and the index says so.
+    assert found.asked.count("/n") <= REQUESTS
+    reasons = [row["error"] for row in found.captures if row["page"].endswith("/many")]
+    assert sum(f"asked for {REQUESTS} before" in each for each in reasons) > 0
+    assert len(reasons) <= 2 * REQUESTS + 1
+    assert found.asked.count("/up") == 1
+    sent = [row["error"] for row in found.captures if row["url"].endswith("/up")]
+    assert any("sent and received" in each for each in sent)

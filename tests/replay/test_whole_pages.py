@@ -191,11 +191,16 @@ class Replay:
     def __init__(self, site: Site, browser: Any, *, replayed: str, proxy: str) -> None:
         self.site = site
         self._replayed = replayed
-        self._live = browser.new_context(viewport={"width": 300, "height": 200})
+        size: Any = {"width": 300, "height": 200}
+        self._failed: list[str] = []
+        # A window each for all pages: to open one takes longer than to show a page.
+        self._live = browser.new_context(viewport=size).new_page()
         self._archive = browser.new_context(
-            viewport={"width": 300, "height": 200},
-            proxy={"server": proxy, "bypass": "<-loopback>"},
-        )
+            viewport=size, proxy={"server": proxy, "bypass": "<-loopback>"}
+        ).new_page()
+        for opened in (self._live, self._archive):
+            opened.on("response", self._note_failed)
+        self.nothing = self.live(f"{site.server.url}/site/blank.html")
 
     def live(self, url: str) -> bytes:
         """Return the picture of the page at *url*."""
@@ -217,17 +222,19 @@ class Replay:
             with error:
                 return error.code
 
-    def _picture(self, context: Any, url: str) -> bytes:
-        opened, failed = context.new_page(), []
-        opened.on("response", lambda got: failed.append(got.url) if got.status >= 400 else None)
+    def _picture(self, opened: Any, url: str) -> bytes:
+        self._failed.clear()
         opened.goto(url, timeout=120_000)
         opened.wait_for_load_state("networkidle", timeout=120_000)
         # A worker answers when it likes.
         opened.wait_for_timeout(300)
         picture = bytes(opened.screenshot())
-        opened.close()
-        assert [url for url in failed if not url.endswith("/favicon.ico")] == []
+        assert self._failed == []
         return picture
+
+    def _note_failed(self, got: Any) -> None:
+        if got.status >= 400 and not got.url.endswith("/favicon.ico"):
+            self._failed.append(got.url)
 
 
 @pytest.fixture(scope="module")
@@ -263,7 +270,7 @@ def test_a_replayed_page_looks_as_it_did_live(replay: Replay, name: str) -> None
     url = f"{replay.site.server.url}/site/{name}"
     live = replay.live(url)
     assert replay.archived(url) == live
-    assert live != replay.live(f"{replay.site.server.url}/site/blank.html")
+    assert live != replay.nothing
 
 
 @pytest.mark.parametrize("name", UNSEEN)
