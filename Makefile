@@ -50,6 +50,7 @@ tests-run: environment-dev
 tests-ready: environment-dev
 	@.ci/system-packages gzip chromium redis-server rsync
 	@.ci/replay-environment
+	@.ci/replayweb
 	@.ci/jwarc
 	@$(BIN)/python -m pytest --collect-only -q -q >/dev/null || $(BIN)/python -m pytest --collect-only -q -q
 
@@ -118,10 +119,21 @@ crash-test: environment-dev ## Kill a crawl at random moments, fail each call to
 	AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),200) AMICRAWL_HISTORIES=10 $(BIN)/python -m pytest --timeout 0 \
 		--hypothesis-profile search tests/crash tests/contract tests/frontier/live/test_partition_on_faulty_disks.py
 
+.PHONY: test-replay
+test-replay: tests-ready ## Crawl sixteen pages made by scripts, and hold what pywb and ReplayWeb.page show of them against the live pages
+	@mkdir -p build
+	AMICRAWL_BROWSER_LONG=1 AMICRAWL_REPLAY_TABLE=build/replay.md \
+		$(BIN)/python -m pytest --timeout 0 tests/replay/test_scripted_sites.py
+	@cat build/replay.md
+
+.PHONY: built-sites
+built-sites: environment-dev ## Build the sites of tests/replay/apps again from npm into the data of the tests
+	$(BIN)/python .ci/built_sites.py
+
 .PHONY: browser-campaign
 browser-campaign: environment-dev ## Kill crawls in a browser, and open pages that want to hold one up [ROUNDS=30]
 	AMICRAWL_BROWSER_LONG=1 AMICRAWL_CRASH_ROUNDS=$(or $(ROUNDS),30) $(BIN)/python -m pytest --timeout 0 \
-		tests/browser tests/crash/test_kill_browser.py tests/replay/test_scripted_sites.py
+		tests/browser tests/crash/test_kill_browser.py
 
 .PHONY: operators-day
 operators-day: environment-dev ## Run two pipelines through outages and kills, with leases as shipped: four minutes

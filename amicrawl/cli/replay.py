@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import signal
 import subprocess
@@ -24,9 +25,17 @@ _PROGRAM = "wayback"
 Tool = Annotated[
     Path | None, typer.Option(help="The program `wayback` of pywb, if it is not on the path.")
 ]
+AsProxy = Annotated[
+    bool,
+    typer.Option(
+        "--proxy", help="Be a proxy for a browser: pages are shown as they are, without rewriting."
+    ),
+]
 
 
-def replay(directory: CrawlDirectory, port: Port = PORT, wayback: Tool = None) -> None:
+def replay(
+    directory: CrawlDirectory, port: Port = PORT, wayback: Tool = None, *, proxy: AsProxy = False
+) -> None:
     """Show the pages of the crawl in DIRECTORY as visitors saw them, in a browser; needs pywb.
 
     Makes an index of the archive in a temporary directory, and serves it on this machine until Ctrl-C.
@@ -42,14 +51,24 @@ def replay(directory: CrawlDirectory, port: Port = PORT, wayback: Tool = None) -
         # JSON is YAML; a path may have any character in it.
         archive = {"index_paths": f"{place}/index/", "archive_paths": f"{directory.absolute()}/"}
         (Path(place) / "config.yaml").write_text(json.dumps({"collections": {"crawl": archive}}))
-        typer.echo(
-            f"{counted(len(indexed.outcomes), 'file')} indexed; replay at "
-            f"http://localhost:{port}/crawl/{_start_of(directory)}",
-            err=True,
-        )
-        code = _serve([program, "-b", "127.0.0.1", "-p", str(port), "-d", place])
+        said = f"{counted(len(indexed.outcomes), 'file')} indexed; "
+        typer.echo(said + _how_to_open(_start_of(directory), port, as_proxy=proxy), err=True)
+        mode = ["--proxy", "crawl"] if proxy else []
+        code = _serve([program, "-b", "127.0.0.1", "-p", str(port), "-d", place, *mode])
     if code:
         raise UsageError(f"{program} ended with {code}; see the lines above. Is port {port} taken?")
+
+
+def _how_to_open(start: str, port: int, *, as_proxy: bool) -> str:
+    """Return where the pages are, or how a browser of its own is started whose proxy has them."""
+    if not as_proxy:
+        return f"replay at http://localhost:{port}/crawl/{start}"
+    # Certificates are pywb's own; the profile is not that of the operator.
+    line = [
+        "chromium", f"--proxy-server=http://localhost:{port}", "--proxy-bypass-list=<-loopback>",
+        "--ignore-certificate-errors", "--user-data-dir=/tmp/amicrawl-replay", start,
+    ]  # fmt: skip
+    return f"replay with:\n{shlex.join(line)}"
 
 
 def _serve(command: list[str]) -> int:

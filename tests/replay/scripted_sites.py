@@ -1,7 +1,8 @@
 """Sites whose content is made by scripts, each small and each of another kind, on one loopback server.
 
-`SITES` names each page and a text that only its scripts show. They are written by hand in the manner of
-what frameworks build: what matters to an archive is what they request, and when.
+`SITES` names each page and a text that only its scripts show. Three are built from npm
+(`tests/data/built_sites`), one by a generator of documentation; the others are written by hand in the
+manner of what frameworks build: what matters to an archive is what they request, and when.
 """
 
 from __future__ import annotations
@@ -11,27 +12,40 @@ import json
 import os
 import re
 import struct
+import subprocess
+import sys
+import tempfile
+import zipfile
 import zlib
+from functools import cache
+from pathlib import Path
 
+from loopback import DATA
+
+_BUILT = DATA / "built_sites"
 _ALL = {
+    "/react/": "3 harbours, mounted",
+    "/react/tides": "2 tides, loaded when wanted",
+    "/vue/": "2 of 3 lit",
+    "/svelte/": "2 boats, 19 m in all",
+    "/manual/?q=harbour": "2 matching documents",
     "/routes/": "Route settled",
     "/hash/": "Chapter three",
     "/endless/": "Entry 59",
     "/lazy/": "Twelve pictures",
     "/worker/": "From the worker's cache",
     "/search/": "Found: alpha, alphabet",
-    "/docs/": "Index of 3 pages",
-    "/frame/": "Application",
-    "/film/": "1048576 bytes, 3 parts",
+    "/frame/": "heard Application",
+    "/film/": "at 2.0 s of a film; 1048576 bytes, 3 parts",
     "/styled/": "Made of rules",
     "/modules/": "Island 1 awake",
     "/stream/": "Rows: 200",
 }
-_SHORT = ("/routes/", "/endless/", "/lazy/", "/worker/", "/search/")
+_SHORT = ("/react/", "/vue/", "/svelte/", "/endless/", "/lazy/", "/worker/", "/search/")
 SITES = {
     path: text for path, text in _ALL.items() if path in _SHORT or "AMICRAWL_BROWSER_LONG" in os.environ
 }
-"""By path, a text that is there once its scripts have run; all with `make browser-campaign`."""
+"""By path, a text that is there once its scripts have run; all with `make test-replay`."""
 
 _SHELL = """<!doctype html><meta charset=utf-8><title>{title}</title>
 <body style='font: 16px monospace'>{body}"""
@@ -82,9 +96,13 @@ _SCRIPTS = {
         `<p style="height:300px"><img loading=lazy width=200 height=200 src="/lazy/${n}.png">`)
         .join("");""",
     "worker": """
-      navigator.serviceWorker.register("/worker/sw.js", {scope: "/worker/"}).then(() => 0, () => 0);
-      fetch("/worker/data.json").then((got) => got.json())
-        .then((data) => { document.body.append(data.text); });""",
+      (async () => {
+        const noted = navigator.serviceWorker.register("/worker/sw.js", {scope: "/worker/"});
+        const ready = noted.then(() => navigator.serviceWorker.ready);
+        // Without its worker the page asks for the data itself.
+        await Promise.race([ready, new Promise((done) => setTimeout(done, 2000))]).catch(() => 0);
+        document.body.append((await (await fetch("/worker/data.json")).json()).text);
+      })();""",
     "search": """
       document.body.innerHTML = "<form><input name=q value=alpha></form><p id=found></p>";
       async function search(q) {
@@ -94,23 +112,24 @@ _SCRIPTS = {
       }
       document.querySelector("form").onsubmit = (event) => { event.preventDefault(); };
       search("alpha");""",
-    "docs": """
-      fetch("/docs/search_index.json").then((got) => got.json()).then((index) => {
-        document.body.innerHTML = `<h1>Index of ${index.docs.length} pages</h1>`
-          + index.docs.map((doc) => `<a href="/docs/${doc.location}">${doc.title}</a><br>`).join("");
-      });""",
     "frame": """
       document.body.innerHTML =
         "<h1>Around</h1><iframe src='/frame/app.html' width=400 height=200></iframe>";
-      addEventListener("message", (event) => { document.body.append(event.data); });""",
+      window.addEventListener("message", (event) => { document.body.append(event.data); });""",
     "film": """
+      document.body.innerHTML = "<video muted preload=auto src=/film/film.webm></video><p>";
+      const film = document.querySelector("video");
+      const seek = new Promise((done) => { film.onseeked = done; film.onerror = done; });
+      film.onloadedmetadata = () => { film.currentTime = 2; };
       (async () => {
         let size = 0, parts = 0;
         for (const range of ["bytes=0-99999", "bytes=100000-599999", "bytes=600000-"]) {
           const got = await fetch("/film/film.bin", {headers: {Range: range}});
           size += (await got.arrayBuffer()).byteLength; parts += 1;
         }
-        document.body.append(`${size} bytes, ${parts} parts`);
+        await seek;
+        document.querySelector("p").append(
+          `at ${film.currentTime.toFixed(1)} s of a film; ${size} bytes, ${parts} parts`);
       })();""",
     "styled": """
       const sheet = document.head.appendChild(document.createElement("style")).sheet;
@@ -127,17 +146,36 @@ _SCRIPTS = {
         document.body.append("Rows: " + text.trim().split("\\n").map(JSON.parse).length);
       })();""",
 }
+_HARBOURS = {"Saltby": 9, "Morrow": 12, "Gannet": 4}
 _FILES = {
+    "/react/api/harbours.json": json.dumps(
+        [
+            {"name": name, "depth": depth}
+            for name, depth in (("Saltby", 9), ("Morrow", 12), ("Gannet", 4))
+        ]
+    ),
+    "/react/api/tides.json": "[3, 9]",
+    "/vue/api/buoys.json": json.dumps(
+        [{"name": name, "lit": name != "Mole"} for name in ("Rock", "Mole", "Ferry")]
+    ),
+    "/vue/api/log.json": '{"entries": 41}',
     "/routes/api/home.json": '{"title": "Home", "rows": ["one", "two"]}',
     "/routes/api/about.json": '{"title": "About", "rows": ["three"]}',
     **{f"/hash/{name}.txt": f"Chapter {name}" for name in ("one", "two", "three")},
     "/worker/sw.js": """
       self.addEventListener("install", () => self.skipWaiting());
-      self.addEventListener("activate", (event) => event.waitUntil(clients.claim()));""",
+      self.addEventListener("activate", (event) => event.waitUntil(clients.claim()));
+      self.addEventListener("fetch", (event) => {
+        if (!event.request.url.endsWith(".json")) return;
+        event.respondWith(caches.open("data").then(async (kept) => {
+          const found = await kept.match(event.request);
+          if (found) return found;
+          const got = await fetch(event.request);
+          await kept.put(event.request, got.clone());
+          return got;
+        }));
+      });""",
     "/worker/data.json": '{"text": "From the worker\'s cache"}',
-    "/docs/search_index.json": json.dumps(
-        {"docs": [{"location": f"{name}/", "title": name.title()} for name in ("start", "use", "more")]}
-    ),
     "/frame/app.html": """<body><script>
       fetch("/frame/app.json").then((got) => got.json()).then((data) => {
         document.body.innerText = data.text; parent.postMessage(" heard " + data.text, "*");
@@ -155,6 +193,13 @@ _FILES = {
 }
 
 
+_PAGES = ("/", ".html", "about", "react", "tides")
+_TYPES = {
+    "js": "text/javascript", "json": "application/json", "png": "image/png", "css": "text/css",
+    "svg": "image/svg+xml", "woff2": "font/woff2", "webm": "video/webm",
+}  # fmt: skip
+
+
 def respond(head: bytes) -> bytes:
     """Return the response to the request *head*."""
     method, target, _ = head.split(b"\r\n", 1)[0].decode().split(" ", 2)
@@ -167,9 +212,8 @@ def respond(head: bytes) -> bytes:
         first, last = int(found[1]), int(found[2] or len(body) - 1)
         span = f"Content-Range: bytes {first}-{last}/{len(body)}"
         return _answer(body[first : last + 1], "video/mp4", span, status="206 Partial Content")
-    otherwise = "text/html; charset=utf-8" if path.endswith(("/", ".html", "about")) else "text/plain"
-    kinds = {"js": "text/javascript", "json": "application/json", "png": "image/png"}
-    kind = kinds.get(path.rpartition(".")[2], otherwise)
+    otherwise = "text/html; charset=utf-8" if path.endswith(_PAGES) else "text/plain"
+    kind = _TYPES.get(path.rpartition(".")[2], otherwise)
     if kind == "text/javascript":
         return _answer(gzip.compress(body, mtime=0), kind, "Content-Encoding: gzip")
     return _answer(body, kind)
@@ -177,6 +221,8 @@ def respond(head: bytes) -> bytes:
 
 def _made(path: str, query: str, method: str) -> str | bytes | None:
     name = path.split("/")[1]
+    if (made := _made_by_others(name, path)) is not None:
+        return made
     if path == "/":
         return _SHELL.format(title="all", body="".join(f"<a href={each}>{each}</a>" for each in SITES))
     if path == "/modules/":
@@ -193,11 +239,64 @@ def _made(path: str, query: str, method: str) -> str | bytes | None:
         return json.dumps([f"Entry {n}" for n in range(first, first + 20)])
     if path == "/search/api":
         return json.dumps(["alpha", "alphabet"]) if method == "POST" else None
+    if path == "/svelte/api/search":
+        boats = {"found": [{"name": "Anna", "metres": 7}, {"name": "Marga", "metres": 12}]}
+        return json.dumps(boats) if method == "POST" else None
     if path == "/film/film.bin":
         return bytes(1 << 20)
+    if path == "/film/film.webm":
+        return (_BUILT / "film.webm").read_bytes()
+    if path == "/styled/face.woff2":
+        return next(body for file, body in _built("react").items() if file.endswith(".woff2"))
     if path.endswith(".png"):
         return picture(sum(path.encode()) % 200)
     return _FILES.get(path)
+
+
+def _made_by_others(name: str, path: str) -> bytes | None:
+    """Return the file at *path* of a site that was built; None for none."""
+    if name == "manual":
+        return _manual().get(path.removeprefix("/manual/") or "index.html")
+    if (_BUILT / f"{name}.zip").exists():
+        views = {f"/{name}/": "index.html", "/react": "index.html", "/react/tides": "index.html"}
+        return _built(name).get(views.get(path, path.removeprefix(f"/{name}/")))
+    return None
+
+
+@cache
+def _built(name: str) -> dict[str, bytes]:
+    with zipfile.ZipFile(_BUILT / f"{name}.zip") as file:
+        return {each: file.read(each) for each in file.namelist()}
+
+
+@cache
+def _manual() -> dict[str, bytes]:
+    """Return a manual of three pages, made by MkDocs, whose search runs in a worker of the browser."""
+    with tempfile.TemporaryDirectory() as place:
+        home, built = Path(place), Path(place) / "site"
+        (home / "docs").mkdir()
+        for page, text in _MANUAL.items():
+            (home / "docs" / f"{page}.md").write_text(f"# {page.title()}\n\n{text}\n")
+        (home / "mkdocs.yml").write_text(
+            "site_name: Manual\nuse_directory_urls: false\nplugins: [search]\n"
+            "theme:\n  name: material\n  font: false\n"
+        )
+        subprocess.run(
+            [sys.executable, "-m", "mkdocs", "-q", "build"], cwd=home, check=True,
+            env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}, capture_output=True,
+        )  # fmt: skip
+        return {
+            path.relative_to(built).as_posix(): path.read_bytes()
+            for path in built.rglob("*")
+            if path.is_file()
+        }
+
+
+_MANUAL = {
+    "index": "What is here.",
+    "pilots": "Pilots know each harbour.",
+    "lights": "A light is at the mouth of a harbour.",
+}
 
 
 def picture(shade: int) -> bytes:

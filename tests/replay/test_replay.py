@@ -357,31 +357,31 @@ def _wait_for(port: int) -> None:
     pytest.fail("pywb did not start")
 
 
-@pytest.mark.parametrize("ended_by", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(("mode", "ended_by"), [((), signal.SIGINT), (("--proxy",), signal.SIGTERM)])
 def test_a_crawl_is_replayed_by_one_command_until_it_is_stopped(
-    archived: Path, ended_by: signal.Signals
+    archived: Path, mode: tuple[str, ...], ended_by: signal.Signals
 ) -> None:
     port = free_port()
-    command = [
-        "amicrawl",
-        "replay",
-        str(archived),
-        "--port",
-        str(port),
-        "--wayback",
-        str(TOOLS / "wayback"),
-    ]
-    line = [sys.executable, "-m", *command]
+    command = ["amicrawl", "replay", str(archived), "--port", str(port)]
+    line = [sys.executable, "-m", *command, "--wayback", str(TOOLS / "wayback"), *mode]
     with subprocess.Popen(
         line, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, start_new_session=True
     ) as process:
         assert process.stderr is not None
         try:
-            assert f"http://localhost:{port}/crawl/" in process.stderr.readline()
+            said = process.stderr.readline()
             url = next(row["url"] for row in rows(archived) if row["status"] == 200)
-            shown = f"http://127.0.0.1:{port}/crawl/id_/{url}"
+            if mode:
+                browser = shlex.split(process.stderr.readline())
+                assert f"--proxy-server=http://localhost:{port}" in browser
+                # Nobody answers at this address any more but the proxy.
+                found, proxies = url, {"http": f"http://127.0.0.1:{port}"}
+            else:
+                assert f"http://localhost:{port}/crawl/" in said
+                found, proxies = f"http://127.0.0.1:{port}/crawl/id_/{url}", {}
+            reader = urllib.request.build_opener(urllib.request.ProxyHandler(proxies))
             for _ in range(200):
-                with contextlib.suppress(OSError), urllib.request.urlopen(shown, timeout=10) as response:
+                with contextlib.suppress(OSError), reader.open(found, timeout=10) as response:
                     assert response.status == 200
                     break
                 time.sleep(0.1)
