@@ -104,8 +104,11 @@ def sideways(page: Page) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
 
 
-def violations(page: Page) -> list[str]:
-    """Return the rules of accessibility (axe) that the page as it is now breaks, and where."""
+def violations(page: Page, within: str | None = None) -> list[str]:
+    """Return the rules of accessibility (axe) that the page as it is now breaks, and where.
+
+    A hundred rows take seconds: *within* is a selector of what is of interest.
+    """
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
-    found = axe.Axe().run(page).response["violations"]
+    found = axe.Axe().run(page, context=within).response["violations"]
     return [f"{each['id']}: {each['nodes'][0]['html'][:200]}" for each in found]

@@ -219,7 +219,7 @@ def test_logs_of_several_jobs_are_side_by_side_and_outlast_a_reload(
             lines = panes.nth(number).locator("li")
             expect(lines.filter(has_text=f"site-00{number}.")).to_have_count(5)
             expect(lines).to_have_count(5)
-        assert violations(page) == []
+        assert violations(page, "#logs") == []
         page.reload()
     page.get_by_role("button", name="Close the log of site-000").click()
     expect(panes).to_have_count(1)
