@@ -35,6 +35,8 @@ LONGEST = (
 """What takes longest, or waits longest, by path below `tests`: it is begun first."""
 
 SLOW = (
+    "cli/test_quiet_option.py",
+    "crawl/test_pace_over_kills.py",
     "dashboard/test_finished_summaries.py",
     "discovery/test_coding.py",
     "discovery/test_links.py",
@@ -65,6 +67,7 @@ SLOW = (
     "record/test_item_bucket.py",
     "record/test_repair.py",
     "record/test_rsync_bucket.py",
+    "report/test_chart_pictures.py",
     "report/test_summary_adds_up.py",
     "report/test_summary_rows.py",
     "seed/test_seed_memory.py",

@@ -72,6 +72,7 @@ def complaint(line: str) -> str:
     return f"no option {wrong[0]}" if wrong and wrong[0] != "-" else ""
 
 
+@pytest.mark.slow
 def test_every_command_that_is_printed_is_one() -> None:
     lines = printed()
     assert len(lines) > 40

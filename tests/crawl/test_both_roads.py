@@ -136,7 +136,7 @@ def debug_log(place: Path, settings: dict[str, str]) -> str:
             timeout=120,
         )
     assert done.returncode == ExitCode.DONE, done.stderr
-    return done.stderr
+    return str(done.stderr)
 
 
 def uses_engine(tmp_path: Path, *, code: str = "", settings: dict[str, str] | None = None) -> bool:
