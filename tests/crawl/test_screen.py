@@ -54,7 +54,8 @@ def test_a_terminal_shows_a_bar_and_the_hosts_that_are_waited_for_with_the_reaso
         BusyHost("e\x1bvil.example", 1, None, 3, 1.0),
     ]
     shown_bar, figures, *below = live_lines(TALLY, moment(), hosts, ascii_only=True)
-    assert shown_bar == f"[{'#' * 10}{'-' * 30}]  25 % of the URLs known"
+    assert shown_bar == f"[{'#' * 8}{'-' * 24}]  25 % of the URLs known"
+    assert len(shown_bar) < 60, "it is whole on a terminal of 60 columns"
     assert figures == status_line(TALLY, moment())
     assert below == [
         "  slow.example          1,200 queued  next in 1m05s: Retry-After",

@@ -235,7 +235,7 @@ def test_a_host_is_shown_with_what_it_waits_for_how_long_and_its_share(tmp_path:
     (tmp_path / "control" / "status.json").write_text(json.dumps({"state": "running", "hosts": hosts}))
     with watching(tmp_path) as url, urllib.request.urlopen(f"{url}live") as response:
         text = response.read().decode()
-    row = re.search(r"a\.example</th>(.*?)</tr>", text)
+    row = re.search(r">a\.<wbr>example</th>(.*?)</tr>", text)
     assert row is not None
     assert re.findall(r"<td[^>]*>([^<]*)", row[1]) == ["–", "7", "3", "75 %", "1.5 s: delay"]
 

@@ -108,7 +108,7 @@ def live_lines(
 ) -> Iterator[str]:
     """Yield what a terminal shows: a bar, where the total is known, the figures, and a line a host."""
     if moment.total:
-        yield f"{bar(tally.rows, moment.total, width=40, ascii_only=ascii_only)} of the URLs known"
+        yield f"{bar(tally.rows, moment.total, width=32, ascii_only=ascii_only)} of the URLs known"
     yield status_line(tally, moment)
     widest = max((len(harmless(host.name, limit=_WIDEST_HOST)) for host in hosts), default=0)
     for host in hosts:
