@@ -23,7 +23,9 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from amicrawl.capture import BytesBody, Capture
-from amicrawl.record import CaptureItem, Disk, WarcStage
+from amicrawl.disk import Disk
+from amicrawl.record import CaptureItem
+from amicrawl.record.archive import WarcStage
 from amicrawl.record.warc import RecordIds
 from amicrawl.record.writer import WarcWriter
 from amicrawl.seed import Seed

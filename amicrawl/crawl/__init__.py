@@ -39,11 +39,12 @@ if TYPE_CHECKING:
         links_in,
     )
     from amicrawl.crawl.partition.member import BATCHES_AT_ONCE, EVERY, PartitionMember
-    from amicrawl.crawl.partition.messages import Arrived, Batch, End, PartitionMessage, Standing
+    from amicrawl.crawl.partition.messages import Batch, Standing
     from amicrawl.crawl.partition.outbox import Outbox
     from amicrawl.crawl.policy import read_policy, write_policy
     from amicrawl.crawl.processes import as_process
-    from amicrawl.crawl.processes.specification import Specification, allow, is_child
+    from amicrawl.crawl.processes.lone_child import LoneChild
+    from amicrawl.crawl.processes.specification import is_child
     from amicrawl.crawl.rebuilding import rebuild
     from amicrawl.crawl.robots import RobotsMiddleware
     from amicrawl.crawl.run import Run, run_of
@@ -83,10 +84,7 @@ else:
         BATCHES_AT_ONCE="partition.member",
         EVERY="partition.member",
         PartitionMember="partition.member",
-        Arrived="partition.messages",
         Batch="partition.messages",
-        End="partition.messages",
-        PartitionMessage="partition.messages",
         Standing="partition.messages",
         MOST_LINKS="partition.batch",
         Outbox="partition.outbox",
@@ -97,8 +95,7 @@ else:
         SeedList="seedlist",
         SiteArguments="arguments",
         SettingSource="in_force",
-        Specification="processes.specification",
-        allow="processes.specification",
+        LoneChild="processes.lone_child",
         as_process="processes",
         is_child="processes.specification",
         configured="arguments",
@@ -146,19 +143,17 @@ __all__ = [
     "REDIRECTS",
     "REQUISITE",
     "SITEMAP",
-    "Arrived",
     "Batch",
     "BusyHosts",
     "CrawlArguments",
     "CrawlExtension",
-    "End",
     "Links",
+    "LoneChild",
     "NotBegun",
     "OpenedBatch",
     "Outbox",
     "PartitionLink",
     "PartitionMember",
-    "PartitionMessage",
     "RecrawlArguments",
     "Resumed",
     "RobotsMiddleware",
@@ -167,11 +162,9 @@ __all__ = [
     "SeedList",
     "SettingSource",
     "SiteArguments",
-    "Specification",
     "Standing",
     "Ticket",
     "Visit",
-    "allow",
     "as_process",
     "batches_of",
     "configured",

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from amicrawl.discovery.dates import Calendars, DatedUrl, date_in
     from amicrawl.discovery.ignores import Ignored, IgnoreSet, ignore_set, set_names
     from amicrawl.discovery.kinds import Kind, Link
-    from amicrawl.discovery.links import LinkLimits, extract, is_read, links_of, names_links
+    from amicrawl.discovery.links import LinkLimits, extract, links_of, names_links
     from amicrawl.discovery.scope import Scope, ScopeDecision
     from amicrawl.discovery.scripted import is_shell, words_of
-    from amicrawl.discovery.selection import Selected, Selection, has_scope, make_selection
+    from amicrawl.discovery.selection import Selection, has_scope, make_selection
     from amicrawl.discovery.shape import Shape, ShapeLimits, verdict
 else:
     __getattr__ = lazy_exports(
@@ -40,7 +40,6 @@ else:
         LinkLimits="links",
         Link="kinds",
         Scope="scope",
-        Selected="selection",
         Selection="selection",
         Shape="shape",
         ShapeLimits="shape",
@@ -49,7 +48,6 @@ else:
         extract="links",
         has_scope="selection",
         ignore_set="ignores",
-        is_read="links",
         is_shell="scripted",
         links_of="links",
         make_selection="selection",
@@ -68,7 +66,6 @@ __all__ = [
     "LinkLimits",
     "Scope",
     "ScopeDecision",
-    "Selected",
     "Selection",
     "Shape",
     "ShapeLimits",
@@ -78,7 +75,6 @@ __all__ = [
     "extract",
     "has_scope",
     "ignore_set",
-    "is_read",
     "is_shell",
     "links_of",
     "make_selection",

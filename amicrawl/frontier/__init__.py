@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.format.strings import string_at
     from amicrawl.frontier.inventory import is_settled_since
     from amicrawl.frontier.live import LivePartition
-    from amicrawl.frontier.opening import Opened, best_state, load
+    from amicrawl.frontier.opening import best_state, load
     from amicrawl.frontier.outcomes import Soft404Detector, judge, settled_at
     from amicrawl.frontier.revisits import AgeLimits, Revisits, fingerprint_of
     from amicrawl.frontier.row import (
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from amicrawl.frontier.row_source import (
         STATUSES,
         LiveSource,
-        Match,
         RowSource,
         conventions,
         find_url,
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.shard import belongs, shard_of
     from amicrawl.frontier.snapshot import Copies, write
     from amicrawl.frontier.state import IDENTITY, INDEX_ROWS, PartitionState
-    from amicrawl.frontier.states import RESTING, WAITING, Cause, Event, Status
+    from amicrawl.frontier.states import RESTING, WAITING, Cause, Status
     from amicrawl.frontier.store.directory import decode_superblock, list_directory, snapshot_name
     from amicrawl.frontier.store.generations import Generations, begin_with
     from amicrawl.frontier.store.logs import replay_logs
@@ -66,7 +65,6 @@ else:
         Copies="snapshot",
         Dispatch="row",
         DurableFrontier="durable",
-        Event="states",
         Found="row",
         Generations="store.generations",
         Hop="row",
@@ -74,7 +72,6 @@ else:
         KeyIndex="seen",
         LivePartition="live",
         Offer="row",
-        Opened="opening",
         Outcome="row",
         PartitionState="state",
         RESTING="states",
@@ -116,7 +113,6 @@ else:
         string_at="format.strings",
         STATUSES="row_source",
         LiveSource="row_source",
-        Match="row_source",
         RowSource="row_source",
         conventions="row_source",
         find_url="row_source",
@@ -137,16 +133,13 @@ __all__ = [
     "Copies",
     "Dispatch",
     "DurableFrontier",
-    "Event",
     "Found",
     "Generations",
     "Hop",
     "KeyIndex",
     "LivePartition",
     "LiveSource",
-    "Match",
     "Offer",
-    "Opened",
     "Outcome",
     "PartitionState",
     "Revisits",

@@ -12,11 +12,10 @@ touch the disk. Nothing here knows of Scrapy, threads or event loops: all of it 
 
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import Disk
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from amicrawl.record.archive import Archive, WarcStage
+    from amicrawl.record.archive import Archive
     from amicrawl.record.bucket import (
         Bucket,
         check_bucket_url,
@@ -30,15 +29,12 @@ if TYPE_CHECKING:
     from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, expanded, number_in, warc_name
     from amicrawl.record.history import (
         COUNTS,
-        HISTORY_NAME,
         CrawlHistory,
         HistoryFile,
-        HistoryMoment,
-        HistoryRun,
         read_history,
     )
     from amicrawl.record.internet_archive import with_metadata
-    from amicrawl.record.journal import NAMES, CapturesJournal, journals, read_rows, row_in
+    from amicrawl.record.journal import NAMES, journals, read_rows, row_in
     from amicrawl.record.read_back import rebuilt, request_before, stored
     from amicrawl.record.repair import Repaired, repair_locked
     from amicrawl.record.table import (
@@ -75,7 +71,6 @@ if TYPE_CHECKING:
         unix_ms,
         warc_date,
     )
-    from amicrawl.record.writer import RecordLocation
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -86,22 +81,17 @@ else:
         CaptureItem="captures",
         OF_SEED="captures",
         Provenance="captures",
-        CapturesJournal="journal",
         ConflictError="upload",
         CrawlJson="crawl_json",
         FILE_NAME="crawl_json",
-        HISTORY_NAME="history",
         CrawlHistory="history",
         HistoryFile="history",
-        HistoryMoment="history",
-        HistoryRun="history",
         NAMES="journal",
         UploadManifest="uploaded",
         NotAManifestError="uploaded",
         NotAsSealedError="upload",
         Record="warc",
         RecordIds="warc",
-        RecordLocation="writer",
         RecordType="warc",
         Resource="warc",
         Repaired="repair",
@@ -113,7 +103,6 @@ else:
         Uploaded="uploaded",
         UploadProgress="upload",
         Uploads="upload",
-        WarcStage="archive",
         check_bucket_url="bucket",
         check_keeps_state="bucket",
         decoded="uploaded",
@@ -155,7 +144,6 @@ __all__ = [
     "CAPTURES",
     "COUNTS",
     "FILE_NAME",
-    "HISTORY_NAME",
     "NAMES",
     "OF_SEED",
     "SUFFIX",
@@ -163,21 +151,16 @@ __all__ = [
     "Archive",
     "Bucket",
     "CaptureItem",
-    "CapturesJournal",
     "ConflictError",
     "CrawlHistory",
     "CrawlJson",
-    "Disk",
     "HistoryFile",
-    "HistoryMoment",
-    "HistoryRun",
     "NotAManifestError",
     "NotAsSealedError",
     "OutputSink",
     "Provenance",
     "Record",
     "RecordIds",
-    "RecordLocation",
     "RecordType",
     "Repaired",
     "Resource",
@@ -188,7 +171,6 @@ __all__ = [
     "UploadProgress",
     "Uploaded",
     "Uploads",
-    "WarcStage",
     "capture_batches",
     "check_bucket_url",
     "check_keeps_state",

@@ -16,7 +16,6 @@ begin with `canonical.py`.
 """
 
 from amicrawl.urls.canonical import (
-    DEFAULT_POLICY,
     MOST_PIECES,
     Canonical,
     Policy,
@@ -30,7 +29,6 @@ from amicrawl.urls.suffix import covered_by_rules, exceptions, registrable_domai
 from amicrawl.urls.surt import surt
 
 __all__ = [
-    "DEFAULT_POLICY",
     "MOST_PIECES",
     "WHITE_SPACE",
     "Base",

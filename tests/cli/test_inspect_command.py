@@ -20,9 +20,9 @@ from typer.testing import CliRunner
 
 from amicrawl.capture import Failure
 from amicrawl.cli.inspect import inspect, list_records
-from amicrawl.disk import DirectoryLock
+from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
-from amicrawl.record import CrawlJson, Disk
+from amicrawl.record import CrawlJson
 from amicrawl.seed import Seed
 from amicrawl.terminal import aligned, harmless, human_size
 

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Cause, Event, Found, Outcome, Status
+from amicrawl.frontier import Cause, Found, Outcome, Status
 from amicrawl.frontier.outcomes import event_of, settled
-from amicrawl.frontier.states import MANY
+from amicrawl.frontier.states import MANY, Event
 from amicrawl.frontier.url_row import UrlRow
 
 HOUR = 470_000

@@ -24,8 +24,8 @@ from record.exchanges import (
 )
 
 from amicrawl.config import CrawlConfig
+from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
-from amicrawl.record import Disk, SealedFile
 from amicrawl.record.archive import SYNC_BYTES, warcinfo_fields
 from amicrawl.record.warc import unix_ms
 from amicrawl.seed import Seed, open_seed
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.capture import Capture
+    from amicrawl.record import SealedFile
 
 
 class NotingDisk(Disk):

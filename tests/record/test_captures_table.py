@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from record.exchanges import capture, failed, item, names_in, pages, table_rows, urls_of
 
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.record import CAPTURES, CapturesJournal, RecordLocation
+from amicrawl.record import CAPTURES
 from amicrawl.record import table as table_module
 from amicrawl.record.captures import row_of
-from amicrawl.record.journal import DamagedLine, encode_row, read_rows
+from amicrawl.record.journal import CapturesJournal, DamagedLine, encode_row, read_rows
 from amicrawl.record.table import write_table
+from amicrawl.record.writer import RecordLocation
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from record.exchanges import BEGAN, capture, item, names_in, open_archive, pages
 
+from amicrawl.disk import Disk
 from amicrawl.errors import DamagedFileError
-from amicrawl.record import CrawlJson, Disk, SealedFile
+from amicrawl.record import CrawlJson, SealedFile
 from amicrawl.record.crawl_json import known_files
 
 if TYPE_CHECKING:

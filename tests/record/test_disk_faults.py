@@ -30,8 +30,10 @@ from record.exchanges import (
     urls_of,
 )
 
+from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.record import CrawlJson, Disk, WarcStage
+from amicrawl.record import CrawlJson
+from amicrawl.record.archive import WarcStage
 from amicrawl.record.repair import repair
 from amicrawl.record.warc import RecordIds
 

@@ -6,7 +6,8 @@ import itertools
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import Disk
-from amicrawl.record import HISTORY_NAME, HistoryFile, read_history
+from amicrawl.record import HistoryFile, read_history
+from amicrawl.record.history import HISTORY_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -29,8 +29,8 @@ from record.exchanges import (
     open_writer,
 )
 
+from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.record import Disk
 from amicrawl.record.archive import WarcStage
 from amicrawl.record.warc import URI_LIMIT, RecordIds
 from amicrawl.record.writer import STREAM_ABOVE, next_number

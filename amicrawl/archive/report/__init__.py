@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         summary_to_json,
     )
     from amicrawl.archive.report.crawl_figures import (
-        CrawlFigures,
         LiveFigures,
         figures_of,
         latest_pages,
@@ -37,7 +36,6 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         Bar="charts",
-        CrawlFigures="crawl_figures",
         LiveFigures="crawl_figures",
         latest_pages="crawl_figures",
         chart="document",
@@ -85,7 +83,6 @@ __all__ = [
     "STDIN",
     "Bar",
     "Counts",
-    "CrawlFigures",
     "LiveFigures",
     "Overlap",
     "ReadingProgress",

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         MONTH_PREFIX,
         SCHEMAS,
         CapturePlace,
-        TableSchema,
     )
     from amicrawl.archive.table.spark import make_table_on_spark
 else:
@@ -49,7 +48,6 @@ else:
         SCHEMAS="schema",
         TableOptions="builder",
         TableReport="builder",
-        TableSchema="schema",
         beside="builder",
         export_records="export",
         make_table="builder",
@@ -73,7 +71,6 @@ __all__ = [
     "QueryTable",
     "TableOptions",
     "TableReport",
-    "TableSchema",
     "beside",
     "export_records",
     "make_table",

@@ -3,6 +3,7 @@
     specification   what the parent is to do, and which process a child is
     parent      starts the children, carries links between them, ends them together, joins what they made
     child       a fork of the parent: a crawl of the hosts of one shard, in DIR/processes/NUMBER
+    lone_child  the parent of one child, whose siblings are on other machines
     dealing     the directory: one frontier dealt to the children, and theirs made one again
 
 Hosts are dealt by `shard_of`, and links travel as in a crawl over several machines: they are in an

@@ -19,7 +19,7 @@ import re
 import threading
 import time
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 import orjson
@@ -115,6 +115,26 @@ def serial_of(url: str, *, disk: Disk) -> int:
         except OutputError:
             return -1
     return serial if type(serial) is int and serial >= 0 else -1
+
+
+class NewerCheckpoints(NamedTuple):
+    """The checkpoints of a crawl that are newer than what else is known of it."""
+
+    urls: list[str]
+    """The newest one first."""
+    serial: int
+    """What the next one is to have."""
+    slot: int
+    """Where the next one goes: the newest one stays until that is whole."""
+
+
+def newer_checkpoints(url: str, base: str, *, than: int, disk: Disk) -> NewerCheckpoints:
+    """Return the checkpoints of the job *base* in the bucket at *url* with serials above *than*."""
+    places = [checkpoint_url(url, base, slot) for slot in range(SLOTS)]
+    serials = {place: serial_of(place, disk=disk) for place in places}
+    newer = sorted((each for each in places if serials[each] > than), key=serials.__getitem__)[::-1]
+    slot = (places.index(newer[0]) + 1) % SLOTS if newer else 0
+    return NewerCheckpoints(newer, max(than, *serials.values()) + 1, slot)
 
 
 def restore_checkpoint(directory: Path, url: str, *, disk: Disk) -> None:

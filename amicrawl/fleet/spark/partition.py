@@ -2,45 +2,28 @@
 
     lease -> what the bucket has of it -> child: scrapy crawl seeds -> frontier, index and answer
 
-The task is the parent of the child, as `processes/parent.py` is of several: it brings batches, takes
-those for other partitions to the bucket, and says when the crawl ends: when nothing is left and every
-batch is where it belongs. While the child runs, it is copied to the bucket every few minutes. Whatever
-goes wrong is raised, so that Spark tries the task again; that goes on from the last checkpoint.
+The task is the carrier of one partition: it brings the child (`crawl/processes/lone_child.py`) batches,
+and takes those for other partitions to the bucket. While the child runs, it is copied there every few
+minutes. Whatever goes wrong is raised, so that Spark tries the task again; that goes on from the last
+checkpoint.
 """
 
 from __future__ import annotations
 
-import os
-import queue
 import shutil
-import signal
-import socket
-import subprocess
-import sys
 import tempfile
-import threading
 import uuid
 import zlib
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.clock import steady_clock
-from amicrawl.crawl import (
-    BATCHES_AT_ONCE,
-    Arrived,
-    Batch,
-    End,
-    PartitionMessage,
-    Specification,
-    Standing,
-    allow,
-)
+from amicrawl.crawl import LoneChild
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.fleet.jobs import Checkpoints, begin_anew, checkpoint_url, fetch, path_of, serial_of, ship
-from amicrawl.fleet.jobs.checkpoint import SLOTS
+from amicrawl.fleet.jobs import Checkpoints, begin_anew, fetch, newer_checkpoints, path_of, ship
 from amicrawl.fleet.spark.bucket_objects import (
     ANSWER,
     CAPTURES,
@@ -56,11 +39,10 @@ from amicrawl.fleet.spark.leases import Address, PartitionLease
 from amicrawl.record import TABLE_NAME, open_bucket, opened_index, read_crawl_json, read_manifest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
-_LONGEST_SILENCE = 600.0
-"""Seconds in which a child may say nothing, as while it opens a large frontier."""
-_LAST_WORDS = 3000
+    from amicrawl.crawl import Batch
+
 _GOOD = frozenset({ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.UNREACHED, ExitCode.LIMIT})
 
 
@@ -106,9 +88,7 @@ class PartitionTask:
         self._bucket = open_bucket(self._url, disk=self._disk)
         self._scratch = order.scratch_space()
         self._directory = self._scratch
-        self._child: subprocess.Popen[bytes] | None = None
-        self._socket: socket.socket | None = None
-        self._pipe = -1
+        self._child: LoneChild | None = None
         self._facts: dict[str, Any] = {}
         self._sent: list[list[int]] = []
         """The recipients of each object with batches of this partition."""
@@ -163,19 +143,13 @@ class PartitionTask:
         while (said := read_json(self._bucket, batches_name(len(self._sent)))) is not None:
             self._sent.append(sorted({int(to) for to, _ in said}))
         done = int(answered.get("serial", -1))
-        urls = [checkpoint_url(self._order.bucket, self._name, slot) for slot in range(SLOTS)]
-        serials = {url: serial_of(url, disk=self._disk) for url in urls}
-        newer = sorted(
-            (url for url in urls if serials[url] > done), key=serials.__getitem__, reverse=True
-        )
-        self._serial = max(done, *serials.values()) + 1
-        # The newest one stays until the next one is whole.
-        slot = (urls.index(newer[0]) + 1) % SLOTS if newer else 0
+        newer = newer_checkpoints(self._order.bucket, self._name, than=done, disk=self._disk)
+        self._serial = newer.serial
         self._checkpoints = Checkpoints(
-            self._order.bucket, every=self._order.checkpoint, now=steady_clock(), slot=slot
+            self._order.bucket, every=self._order.checkpoint, now=steady_clock(), slot=newer.slot
         )
         try:
-            fetch(self._directory, self._url, checkpoints=newer, disk=self._disk)
+            fetch(self._directory, self._url, checkpoints=newer.urls, disk=self._disk)
         except AmicrawlError:
             if done >= 0:
                 raise
@@ -183,121 +157,42 @@ class PartitionTask:
 
     def _crawled(self, batches: Iterator[str]) -> int:
         """Run the crawl until nothing is left, and return its exit code."""
-        messages = self._begin()
-        assert self._child is not None
+        child = self._child = LoneChild(
+            self._directory,
+            number=self._number,
+            partitions=self._order.partitions,
+            prefix=f"{self._order.prefix}-{self._name}",
+        )
         try:
-            self._converse(messages, batches)
-            code = self._child.wait()
+            code = child.run(
+                batches,
+                options=[*self._order.options, "-s", f"AMICRAWL_BUCKET={self._url}"],
+                environment=self._order.environment,
+                until=self._lease.until,
+                keep=self._keep,
+                look=self._look,
+            )
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(self._child.pid, signal.SIGKILL)
-            self._child.wait()
-            if self._socket is not None:
-                self._socket.close()
-                self._socket = None
-            os.close(self._pipe)
-            self._pipe = -1
+            self._child = None
             self._checkpoints.stop()
         if self._lease.lost:
             raise AmicrawlError(f"{self._name}: {self._lease.lost}. Nothing more was written.")
         if code not in _GOOD:
             raise AmicrawlError(
-                f"The crawl of {self._name} ended with code {code}. Its last words: {self._last_words()}"
+                f"The crawl of {self._name} ended with code {code}. Its last words: {child.last_words()}"
             )
         return code
 
-    def _begin(self) -> queue.Queue[PartitionMessage | None]:
-        """Start the child; what it says comes out of the queue, and None behind the last."""
-        ours, theirs = socket.socketpair()
-        self._socket = ours
-        pipe, self._pipe = os.pipe()
-        given = Specification(
-            number=self._number,
-            processes=self._order.partitions,
-            out=str(self._directory),
-            prefix=f"{self._order.prefix}-{self._name}",
-            socket=theirs.fileno(),
-            file="-",
-            pipe=pipe,
-            until=self._lease.until,
-        )
-        command = [sys.executable, "-P", "-m", "amicrawl.crawl.start", "seeds", "-a", "file=-"]
-        further = [*self._order.options, "-s", f"AMICRAWL_BUCKET={self._url}"]
-        with theirs, (self._directory / "console.log").open("ab") as console:
-            self._child = subprocess.Popen(  # noqa: S603  # a list, and no shell
-                [*command, *further],
-                env={
-                    **os.environ,
-                    **self._order.environment,
-                    **given.environment(),
-                },
-                cwd=self._directory.parent,
-                pass_fds=[theirs.fileno(), pipe],
-                stdin=subprocess.DEVNULL,
-                stdout=console,
-                stderr=console,
-                start_new_session=True,
-            )
-        os.close(pipe)
-        messages: queue.Queue[PartitionMessage | None] = queue.Queue()
-
-        def read() -> None:
-            with suppress(OSError, ValueError), ours.makefile("rb") as stream:
-                for line in stream:
-                    messages.put(PartitionMessage.of(line))
-            messages.put(None)
-
-        threading.Thread(target=read, name="amicrawl-child", daemon=True).start()
-        return messages
-
-    def _converse(self, messages: queue.Queue[PartitionMessage | None], batches: Iterator[str]) -> None:
-        """Bring batches and take them until the child has ended."""
-        under_way: set[int] = set()
-        outgoing: list[Batch] = []
-        last, is_all, is_told = 0, False, False
-        while (said := self._next(messages, is_ending=is_told)) is not None:
-            if isinstance(said, Batch):
-                outgoing.append(said)
-            if not isinstance(said, Standing):
-                continue
-            under_way.difference_update(number for _, number in said.kept)
-            facts = self._facts = said.facts
-            is_busy = bool(facts["waiting"] or facts["in_flight"])
-            if outgoing and (not is_busy or len(outgoing) >= BATCHES_AT_ONCE):
-                self._keep(outgoing)
-            while not is_all and len(under_way) < BATCHES_AT_ONCE and said.has_room:
-                batch = next(batches, None)
-                if batch is None:
-                    is_all = True
-                    break
-                last += 1
-                under_way.add(last)
-                self._tell(Batch(self._number, last, batch))
-            self._copy()
-            if is_all and not under_way and not outgoing and said.idle and not is_told:
-                is_told = True
-                self._tell(End("finished"))
-        if outgoing:
-            # One that has come to a limit sends what it has in its last words.
-            self._keep(outgoing)
-
-    def _next(
-        self, messages: queue.Queue[PartitionMessage | None], *, is_ending: bool
-    ) -> PartitionMessage | None:
-        """Return what the child says next; raises AmicrawlError where it is silent for too long."""
-        try:
-            return messages.get(timeout=None if is_ending else _LONGEST_SILENCE)
-        except queue.Empty as error:
-            raise AmicrawlError(f"The crawl of {self._name} hangs: {self._last_words()}") from error
-
-    def _keep(self, outgoing: list[Batch]) -> None:
-        """Put the batches of the child into the bucket, and have it forget them."""
+    def _keep(self, batches: Sequence[Batch]) -> None:
+        """Put the *batches* of the child into the bucket."""
         self._check()
-        batches = [[batch.partition, packed(batch.content)] for batch in outgoing]
-        write_json(self._bucket, batches_name(len(self._sent)), batches)
-        self._sent.append(sorted({batch.partition for batch in outgoing}))
-        self._tell(Arrived(tuple(batch.number for batch in outgoing)))
-        outgoing.clear()
+        content = [[batch.partition, packed(batch.content)] for batch in batches]
+        write_json(self._bucket, batches_name(len(self._sent)), content)
+        self._sent.append(sorted({batch.partition for batch in batches}))
+
+    def _look(self, facts: dict[str, Any]) -> None:
+        self._facts = facts
+        self._copy()
 
     def _copy(self) -> None:
         """Begin a checkpoint when it is time."""
@@ -349,27 +244,13 @@ class PartitionTask:
 
     def _renewed(self, until: float) -> None:
         """Tell the child until when it may crawl; 0 ends it. On the thread of the lease."""
-        pipe = self._pipe
-        with suppress(OSError):
-            if pipe >= 0:
-                allow(pipe, until)
+        if (child := self._child) is not None:
+            child.allow(until)
         if not until:
             self._checkpoints.stop()
 
     def _said(self) -> dict[str, Any]:
         return {name: self._facts[name] for name in ("rows", "waiting") if name in self._facts}
-
-    def _tell(self, message: PartitionMessage) -> None:
-        if self._socket is not None:
-            with suppress(OSError):
-                self._socket.sendall(message.line())
-
-    def _last_words(self) -> str:
-        with suppress(OSError):
-            return (
-                (self._directory / "console.log").read_bytes()[-_LAST_WORDS:].decode("utf-8", "replace")
-            )
-        return ""
 
 
 def batches_for(order: PartitionOrder, number: int, mail: list[tuple[str, int]]) -> Iterator[str]:
