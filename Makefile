@@ -37,7 +37,7 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 # Hundreds of processes are started; without bytecode that is kept each would compile what it loads.
 test: export PYTHONDONTWRITEBYTECODE =
 test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=3]
-	@$(MAKE) --jobs 2 style tests-ready
+	@$(MAKE) --jobs 3 style tests-ready
 	@$(MAKE) --jobs 2 types tests-run
 
 # The check of types has one core busy for most of a minute, in which tests wait at least as long.
@@ -45,13 +45,17 @@ test: environment-dev ## Check style, types and import order, then run the tests
 tests-run: environment-dev
 	.ci/tests-twice $(BIN)/python -n $(WORKERS) --dist worksteal
 
-# Collected once here, the modules of the tests are compiled for all workers.
-.PHONY: tests-ready
-tests-ready: environment-dev
+.PHONY: tests-ready tests-installed tests-compiled
+tests-ready: tests-installed tests-compiled
+
+tests-installed: environment-dev
 	@.ci/system-packages gzip chromium redis-server rsync
 	@.ci/replay-environment
 	@.ci/replayweb
 	@.ci/jwarc
+
+# Collected once here, the modules of the tests are compiled for all workers, while the above downloads.
+tests-compiled: environment-dev
 	@$(BIN)/python -m pytest --collect-only -q -q >/dev/null || $(BIN)/python -m pytest --collect-only -q -q
 
 .PHONY: quick

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = [
     needs_chromium,
+    pytest.mark.timeout(600),  # the first of them waits for the crawl of all sites
     pytest.mark.skipif(
         not (TOOLS / "wayback").exists() or not REPLAYWEB.exists(),
         reason="pywb or ReplayWeb.page is not installed: `make test` sets them up",
@@ -49,6 +50,9 @@ CASES = [
     for path in (SITES if IS_LONG else short)
 ]  # fmt: skip
 
+SHOWN = dict.fromkeys(path for short in SHORT.values() for path in (SITES if IS_LONG else short))
+"""The sites of these cases, once each."""
+
 
 class Replays(NamedTuple):
     """The live pages, and what shows them from their archive."""
@@ -57,7 +61,8 @@ class Replays(NamedTuple):
     replayers: Mapping[str, Callable[[str, str], Shown]]
     replayweb: ReplayWebPage
     url: str
-    browser: Any
+    comparing: Any
+    """A page in which pictures are compared."""
     rows: list[str]
     """Of the table that `make test-replay` writes."""
 
@@ -70,8 +75,8 @@ def replays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replays]:
             done = crawl_pages(f"{server.url}/", home / "out", {"AMICRAWL_BROWSER_PAGES": "3"})
             assert done.returncode == 0, done.stderr
             live = {
-                path: show(browser.new_context(viewport=WINDOW), server.url + path, text)
-                for path, text in SITES.items()
+                path: show(browser.new_context(viewport=WINDOW), server.url + path, SITES[path])
+                for path in SHOWN
             }
         with (
             Pywb(browser, home / "out", home) as pywb,
@@ -83,7 +88,7 @@ def replays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replays]:
                 "ReplayWeb.page": replayweb.shown,
             }
             rows: list[str] = []
-            yield Replays(live, replayers, replayweb, server.url, browser, rows)
+            yield Replays(live, replayers, replayweb, server.url, browser.new_page(), rows)
     if table := os.environ.get("AMICRAWL_REPLAY_TABLE"):
         Path(table).write_text("| Replayer | Site | Text | Pixels that differ |\n|---|---|---|---|\n")
         with Path(table).open("a") as stream:
@@ -95,7 +100,7 @@ def test_a_site_made_by_scripts_is_replayed_as_it_was(replays: Replays, name: st
     live = replays.live[path]
     assert live.is_complete, live.text
     replayed = replays.replayers[name](replays.url + path, SITES[path])
-    differs = live.differs(replayed, replays.browser.new_page())
+    differs = live.differs(replayed, replays.comparing)
     same = "same" if live.text == replayed.text else "another"
     replays.rows.append(f"| {name} | `{path}` | {same} | {differs:.2%} |\n")
     assert replayed.text == live.text
