@@ -177,7 +177,7 @@ class Following:
             self.on_elsewhere([offer for offer in offers if not ours(offer.key.host)])
         kept = [offer for offer in kept if self._has_room(offer, frontier.partition)]
         if not self._max_urls and not self._max_host_urls:
-            new = sum(map(frontier.offer, kept))
+            new = frontier.offer_all(kept)
             self.counts["offered"] += new
             self.counts["known"] += len(kept) - new
             return

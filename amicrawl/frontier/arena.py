@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 _WAITING = 1024**2
 _LONGEST_HEAD = 10
+_SHORT_HEADS = tuple(bytes((length,)) for length in range(0x80))
 
 
 def entry_of(text: bytes) -> bytes:
     """Return *text* behind its length."""
     length = len(text)
     if length < 0x80:
-        return bytes((length,)) + text
+        return _SHORT_HEADS[length] + text
     if length < 0x4000:
         return bytes((length & 0x7F | 0x80, length >> 7)) + text
     head = bytearray()

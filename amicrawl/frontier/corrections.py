@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from amicrawl.frontier.admission import Admission
-    from amicrawl.frontier.inventory import StatusCounts
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.outcomes import Settling
     from amicrawl.frontier.queue import Queue
@@ -113,7 +112,6 @@ class Corrections:
     def __init__(
         self,
         partition: LivePartition,
-        status_counts: StatusCounts,
         queue: Queue,
         *,
         settling: Settling,
@@ -124,7 +122,6 @@ class Corrections:
     ) -> None:
         """*lapsed* are the numbers of the rows that were found in flight."""
         self._partition = partition
-        self._status_counts = status_counts
         self._queue = queue
         self._settling = settling
         self._revisits = revisits
@@ -209,6 +206,6 @@ class Corrections:
         row = row._replace(status=Status.SCHEDULED, next_due=0)
         if is_lost:
             row = row._replace(etag_ref=0, last_modified=0, content_fp=0)
-        self._status_counts.put(number, row, was=was)
+        self._partition.put(number, row, was=was)
         self._queue.push(key.host, place_of(row, number))
         return True

@@ -346,7 +346,7 @@ def _table(
         records = np.empty(len(rows), table.record)
         for column, values in zip(columns, zip(*rows, strict=True), strict=True):
             records[column.name] = _column(name, first, values, column)
-        table.extend(records)
+        table.extend(records.tobytes())
         copies.drop_pages()
     return columns_of(table.fill(len(table)))
 

@@ -16,19 +16,20 @@ from typing import TYPE_CHECKING
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.corrections import Corrections
 from amicrawl.frontier.hosts import HostTally, gates_shut, interval_of, keep_lapsed_shut, recall_pace
-from amicrawl.frontier.inventory import StatusCounts, due_now, take_inventory
+from amicrawl.frontier.inventory import due_now, take_inventory
+from amicrawl.frontier.offering import Offering
 from amicrawl.frontier.outcomes import Settling, judge
 from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Flight, Flights, Settled
-from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
+from amicrawl.frontier.row_strings import offer_of, offered
 from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
 from amicrawl.frontier.url_row import order_of, place, place_of, priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
 from amicrawl.politeness import Verdict, backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.inventory import Inventory
@@ -41,11 +42,10 @@ if TYPE_CHECKING:
 
 _HOUR = 3600
 _A_DAY = 24 * 3600.0
-_FARTHEST = 0xFFFF
 _NOTED_AT_ONCE = 2.0
 """Seconds from which on it is written down at once how long a host is left alone: a crawl that is killed
 and started again takes about as long, so that a shorter pause has passed."""
-_SCHEDULED, _TRAPPED = int(Status.SCHEDULED), int(Status.TRAPPED)
+_SCHEDULED = int(Status.SCHEDULED)
 # Bound here, as a look-up in an enumeration is a call, and these are needed for every page.
 _IN_FLIGHT, _DONE, _RETRY, _COUNT = Status.IN_FLIGHT, Settled.DONE, Verdict.RETRY, Verdict.COUNT
 
@@ -113,7 +113,6 @@ class DurableFrontier:
         self._hour = int(wall() // _HOUR)
         self._hour_ends = (self._hour + 1) * _HOUR  # Unix seconds: then the wheel is turned
         self._recrawls = recrawl_before is not None
-        self._renews = renews
         self._revisits = revisits or Revisits()
         self._interval = interval_of(gates, pace)
         self.hosts = HostTally(partition, interval=self._interval, wall=wall)
@@ -125,26 +124,31 @@ class DurableFrontier:
         """The number of the next attempt, by row, for those that failed since the crawl began."""
         due_at = self._hour if recrawl_before is None else recrawl_before
         inventory = take_inventory(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
-        self._status_counts = StatusCounts(partition, inventory.counts)
         self._queue = Queue(gates, breaker, backlog=inventory.backlog, place_of=self._place_of)
         self._settling = Settling(
             partition,
             self.hosts,
             self._revisits,
-            status_counts=self._status_counts,
             wheel=self._wheel,
             recrawls=self._recrawls,
             soft404=soft404,
         )
         self._corrections = Corrections(
             partition,
-            self._status_counts,
             self._queue,
             settling=self._settling,
             revisits=self._revisits,
             flights=self._flights,
             admission=admission,
             lapsed=inventory.lapsed,
+        )
+        self._offering = Offering(
+            partition,
+            self.hosts,
+            self._queue,
+            admission=admission,
+            corrections=self._corrections,
+            renews=renews,
         )
         self._resume(inventory, pace, now=now, longest_wait=longest_wait)
 
@@ -190,7 +194,7 @@ class DurableFrontier:
     @property
     def counts(self) -> Mapping[Status, int]:
         """How many rows stand where; a copy, with every status."""
-        return self._status_counts.counts
+        return dict(zip(Status, self.partition.counts, strict=True))
 
     def meta_json(self, key: UrlKey) -> str:
         """Return the `meta_json` that the row at *key* was offered with; empty where there is none."""
@@ -220,29 +224,11 @@ class DurableFrontier:
 
         False, too, where it is not admitted: it is known from then on, and TRAPPED.
         """
-        if self.closed:
-            return False
-        seed, key, source, priority, hops, *_ = offer
-        host, path = key
-        # What cannot be kept is refused before the key is claimed, which would lead to no row.
-        order, texts = order_of(priority), offered_entries(offer)
-        number = self.partition.claim(host, path)
-        if number is None:
-            return self._renews and self._corrections.renew(offer, hour=self._hour)
-        self.hosts.offered(host, seed.url)
-        status = _SCHEDULED
-        if self._admission is not None and not self._admission.admits(
-            offer, self.hosts, hour=self._hour
-        ):
-            status = _TRAPPED
-        depth = min(hops, _FARTHEST)
-        row = (host, path, status, priority, depth, source)
-        reference = self.partition.fill(number, row, texts, first_seen=self._hour)
-        self._status_counts.added(status)
-        if status == _TRAPPED:
-            return False
-        self._queue.push(host, place(order, reference, number))
-        return True
+        return self.offer_all((offer,)) > 0
+
+    def offer_all(self, offers: Iterable[Offer]) -> int:
+        """Take *offers*, as `offer` does each; return how many rows that makes."""
+        return 0 if self.closed else self._offering.take(offers, hour=self._hour)
 
     def next(self, now: float) -> Dispatch | None:
         """Hand out the row that comes next, or None where nothing may start at *now*."""
@@ -255,9 +241,10 @@ class DurableFrontier:
         silent = not flights.silent or flights.silent < limit.for_silent
         taken = self._queue.take(now, silent=silent)
         if taken is not None:
-            dispatch = self._hand_out(taken.number, skip=taken.skip)
+            number, host, skip = taken
+            dispatch = self._hand_out(number, host, skip=skip)
             # The gate may not know yet what an earlier crawl was asked for; the pace does.
-            if self._interval(taken.host) >= _NOTED_AT_ONCE:
+            if self._interval(host) >= _NOTED_AT_ONCE:
                 self.flush()
             return dispatch
         if not silent and self._queue.holds_silent:
@@ -401,16 +388,16 @@ class DurableFrontier:
             ):
                 self._queue.push(row.host, place_of(row, number))
 
-    def _hand_out(self, number: int, *, skip: bool) -> Dispatch:
+    def _hand_out(self, number: int, host: int, *, skip: bool) -> Dispatch:
         partition = self.partition
         row = partition.get(number)
         was = row.status
         if was != _SCHEDULED:
             after(after(was, Event.FELL_DUE) if was in RESTING else was, Event.DISPATCHED)
-        self._status_counts.put_in_flight(number, was=was)
+        partition.put_in_flight(number, was=was)
         offer = offer_of(partition, row, self._revisits)
         attempt = self._attempts.pop(number, 1) if self._attempts else 1
-        silent = not (skip or row.host in self._breaker.spoken)
+        silent = not (skip or host in self._breaker.spoken)
         flight = Flight(offer, attempt, skip=skip, number=number, row=row, silent=silent)
         self._flights.enter(flight)
         return flight
@@ -430,7 +417,7 @@ class DurableFrontier:
     def _move(self, flight: Flight, event: Event) -> UrlRow:
         """Bring the row of *flight* back to those that wait, by *event*, and return it."""
         row = due_now(flight.row.with_status(after(Status.IN_FLIGHT, event)), self._hour)
-        self._status_counts.put(flight.number, row, was=Status.IN_FLIGHT)
+        self.partition.put(flight.number, row, was=Status.IN_FLIGHT)
         return row
 
     def _place_of(self, number: int) -> int:

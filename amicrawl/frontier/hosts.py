@@ -62,8 +62,8 @@ class HostTally:
         self._partition = partition
         self._interval = interval
         self._wall = wall
-        self._offered: dict[int, int] = {}
-        """URLs offered since the row of their host was changed last, by host."""
+        self.offered: dict[int, int] = {}
+        """URLs offered since the row of their host was changed last, by host; `Offering` counts them."""
         self._begun: list[int] = []
         """Hosts that had no row before the last hand-over."""
         self._answers: dict[int, _Answers] = {}
@@ -81,7 +81,7 @@ class HostTally:
     def urls(self, host: int) -> int:
         """Return how many URLs of *host* have been offered; 0 where it has no row."""
         row = self.row(host)
-        return 0 if row is None else row.url_count + self._offered.get(host, 0)
+        return 0 if row is None else row.url_count + self.offered.get(host, 0)
 
     def known(self, host: int) -> tuple[str, int]:
         """Return the name of *host* and the number of its responses; empty and 0 where it has no row."""
@@ -93,18 +93,6 @@ class HostTally:
     def put(self, row: HostRow) -> None:
         """Have *row*, made from what `row` gave, be that of its host."""
         self._partition.put_host(row)
-
-    def offered(self, host: int, url: str) -> None:
-        """Count *url*, new, among those of *host*."""
-        offered = self._offered
-        count = offered.get(host)
-        if count is None:
-            if not self._partition.knows_host(host):
-                self._begin(host, url)
-                self._begun.append(host)
-            offered[host] = 1
-        else:
-            offered[host] = count + 1
 
     def settled(self, host: int, outcome: Outcome, *, opens: int) -> None:
         """Count *outcome* for *host*, which may be asked again from *opens* on (Unix seconds)."""
@@ -143,7 +131,7 @@ class HostTally:
             crawl_delay=self._tenths(host),
             resolved_ip=address,
             ip_expiry=expiry,
-            url_count=min(row.url_count + self._offered.pop(host, 0), _MOST),
+            url_count=min(row.url_count + self.offered.pop(host, 0), _MOST),
         )
         self._partition.put_host(row)
 
@@ -192,9 +180,9 @@ class HostTally:
         answers, self._answers = self._answers, {}
         for host, each in answers.items():
             self._write(host, each)
-        for host in [*self._offered] if counts else self._begun:
+        for host in [*self.offered] if counts else self._begun:
             row = self._partition.host(host)
-            count = self._offered.pop(host, 0)
+            count = self.offered.pop(host, 0)
             if row is not None and count:
                 self._partition.put_host(row.changed(url_count=min(row.url_count + count, _MOST)))
         self._begun.clear()
@@ -215,12 +203,15 @@ class HostTally:
                 count = min(int(counts[places[number]]), _MOST)
                 self._partition.put_host(row.changed(url_count=count))
 
-    def _begin(self, host: int, url: str) -> None:
-        group = host_group(url)
-        reference = self._partition.intern(entry_of(octets(group)))
+    def begin(self, host: int, url: str) -> int:
+        """Make the row of *host*, which *url* belongs to; return where the next string will stand."""
+        entry = entry_of(octets(host_group(url)))
+        reference = self._partition.intern(entry)
         self._partition.put_host(
             HostRow(host, host_ref=reference, registrable_ref=reference, crawl_delay=self._tenths(host))
         )
+        self._begun.append(host)
+        return reference + len(entry)
 
 
 @lru_cache(maxsize=4096)

@@ -8,6 +8,8 @@ rows is taken or another is offered, and has a lane then.
 
 from __future__ import annotations
 
+from array import array
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,57 +20,28 @@ from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
 from amicrawl.frontier.url_row import orders_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from amicrawl.frontier.format.partition import Columns
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.url_row import UrlRow
 
 
-class HostRun:
-    """Rows of one host in the order in which they come up, as numbers."""
-
-    __slots__ = ("_at", "_end", "_numbers")
-
-    def __init__(self, numbers: np.ndarray, at: int, end: int) -> None:
-        self._numbers = numbers
-        self._at = at
-        self._end = end
-
-    def __len__(self) -> int:
-        return self._end - self._at
-
-    def take(self) -> int | None:
-        """Take out the number of the next row, if there is one."""
-        if self._at == self._end:
-            return None
-        number = int(self._numbers[self._at])
-        self._at += 1
-        return number
-
-    def take_last(self) -> int | None:
-        """Take out the number of the last row, if there is one."""
-        if self._at == self._end:
-            return None
-        self._end -= 1
-        return int(self._numbers[self._end])
+_PAGE = 262_144
 
 
 class Backlog:
     """Rows that wait, by host; nothing is added once it is made."""
 
-    def __init__(self, rows: Columns | np.ndarray, due: np.ndarray) -> None:
-        """*rows* are columns of a table, by name, *due* the numbers (u4) of those that wait."""
-        hosts, references = rows["host_key"][due], rows["url_ref"][due]
-        orders = orders_of(rows["priority"][due])
+    def __init__(
+        self, numbers: np.ndarray, hosts: np.ndarray, orders: np.ndarray, references: np.ndarray
+    ) -> None:
+        """Rows that wait: *numbers* (u4), host keys (u8), orders (u4) and references (u8) of each."""
         ranks = _ranks(hosts, orders, references)
         hosts = hosts[ranks]
-        first = np.ones(len(due), bool)
+        first = np.ones(len(numbers), bool)
         np.not_equal(hosts[1:], hosts[:-1], out=first[1:])
         starts = np.flatnonzero(first)
         heads = ranks[starts]
-        self._numbers = due[ranks]
-        self._starts = np.append(starts, len(due)).astype(np.uint32)
+        self._numbers = numbers[ranks]
+        self._starts = np.append(starts, len(numbers)).astype(np.uint32)
         self._hosts = hosts[starts]
         self._orders = orders[heads]
         self._line = np.lexsort((references[heads], self._orders)).astype(np.uint32)
@@ -97,7 +70,7 @@ class Backlog:
         first = np.argsort(lengths)[::-1][:most]
         return [(int(lengths[index]), int(self._hosts[index])) for index in first if lengths[index]]
 
-    def take_first(self) -> tuple[int, HostRun]:
+    def take_first(self) -> tuple[int, array[int]]:
         """Take out the host whose turn it is, and its rows; `first_order` must have found one."""
         return self._take(int(self._line[self._at]))
 
@@ -115,53 +88,62 @@ class Backlog:
             return None
         return index
 
-    def take(self, host: int) -> HostRun | None:
+    def take(self, host: int) -> array[int] | None:
         """Take out the rows of *host*, if it has any here."""
         index = self._index_of(host)
         if index is None:
             return None
         return self._take(index)[1]
 
-    def _take(self, index: int) -> tuple[int, HostRun]:
+    def _take(self, index: int) -> tuple[int, array[int]]:
         self._taken[index] = True
-        run = HostRun(self._numbers, int(self._starts[index]), int(self._starts[index + 1]))
-        return int(self._hosts[index]), run
+        numbers = self._numbers[self._starts[index] : self._starts[index + 1]]
+        return int(self._hosts[index]), array("I", numbers.tobytes())
 
 
 def _ranks(hosts: np.ndarray, orders: np.ndarray, references: np.ndarray) -> np.ndarray:
-    """Return the indexes that sort rows by host, order and reference, all of them unsigned."""
-    if len(hosts) and bool(np.all(hosts[1:] >= hosts[:-1])) and bool(np.all(orders == orders[0])):
-        # What a snapshot of a plain list gives: one sort of one number instead of three in a row.
-        steps = np.zeros(len(hosts), np.uint64)
-        np.not_equal(hosts[1:], hosts[:-1], out=steps[1:], casting="unsafe")
-        ordinals = np.cumsum(steps, dtype=np.uint64)
-        if int(ordinals[-1]) < 2**24 and int(references.max()) < 2**40:
-            return np.argsort((ordinals << np.uint64(40)) | references)
-    return np.lexsort((references, orders, hosts))
+    """Return the indexes (u4) that sort rows by host, order and reference, all of them unsigned.
+
+    Takes at most 24 octets a row besides: a partition has a hundred million.
+    """
+    if not len(hosts) or bool(np.any(orders != orders[0])) or int(references.max()) >= 2**40:
+        return np.lexsort((references, orders, hosts)).astype(np.uint32)
+    # Of one priority, as those of a list are: two sorts of one number each instead of three in a row.
+    by_host = np.argsort(hosts, kind="stable").astype(np.uint32)
+    keys = np.zeros(len(hosts), np.uint64)
+    _mark_steps(hosts, by_host, keys)
+    np.cumsum(keys, out=keys)
+    if int(keys[-1]) >= 2**24:
+        return np.lexsort((references, orders, hosts)).astype(np.uint32)
+    keys <<= np.uint64(40)
+    for at in range(0, len(keys), _PAGE):
+        keys[at : at + _PAGE] |= references[by_host[at : at + _PAGE]]
+    return np.asarray(by_host[np.argsort(keys)], np.uint32)
+
+
+def _mark_steps(hosts: np.ndarray, ranks: np.ndarray, steps: np.ndarray) -> None:
+    """Set each of *steps* to 1 where the host of that rank is another than the one before."""
+    for at in range(1, len(ranks), _PAGE):
+        page = hosts[ranks[at - 1 : at + _PAGE]]
+        steps[at : at + _PAGE] = page[1:] != page[:-1]
 
 
 _IN_FLIGHT = int(Status.IN_FLIGHT)
 _REMOVED = 0xFF
-_COLUMNS = (
-    *("host_key", "status", "next_due", "retry_count", "last_crawled"),
-    *("priority", "url_ref"),
-)
+_WAITING = [int(status) for status in WAITING]
+_NONE = np.empty(0, np.uint32)
 
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
     """What there was."""
 
-    counts: dict[Status, int]
-    """How many rows stand where, with every status."""
     lapsed: list[int]
     """The numbers of those that were found in flight, and wait again."""
     lapsed_hosts: frozenset[int]
     """The hosts of those."""
-    due: np.ndarray
-    """The numbers (u4) of the rows that are due."""
     backlog: Backlog
-    """The same, by host."""
+    """The rows that are due, by host."""
     later: np.ndarray
     """The numbers of those that wait and are not due yet."""
     later_dues: np.ndarray
@@ -173,43 +155,80 @@ class Inventory:
 def take_inventory(partition: LivePartition, hour: int, *, due_at: int, recrawls: bool) -> Inventory:
     """Return what there is at *hour*; what is due at *due_at* or before is due.
 
-    With *recrawls*, settled rows are due again. Rows in flight are put back among those that wait.
+    With *recrawls*, settled rows are due again. Rows in flight are put back among those that wait, and
+    the partition has its rows counted by status.
     """
-    state = partition.state
-    rows = state.rows.columns(*_COLUMNS)
-    statuses, dues = rows["status"], rows["next_due"]
-    if state.removed:
-        statuses[np.fromiter(state.removed, np.int64)] = _REMOVED
-    lapsed = np.flatnonzero(statuses == Status.IN_FLIGHT)
-    for number in lapsed.tolist():
+    taking = _Stocktaking(len(partition.state.rows), recrawls=recrawls)
+    removed = np.fromiter(partition.state.removed, np.int64)
+    for page in partition.state.rows.pages():
+        taking.look_at(page, removed, hour=hour, due_at=due_at)
+    for number in taking.lapsed:
         row = partition.get(number).with_status(after(Status.IN_FLIGHT, Event.LAPSED))
         partition.put(number, due_now(row, hour))
-    statuses[lapsed] = Status.SCHEDULED
-    dues[lapsed] = 0
-    _put_ahead_right(rows, statuses, dues, hour)
-    counted = np.bincount(statuses, minlength=len(Status)).tolist()
-    waiting = np.isin(statuses, [int(status) for status in WAITING])
-    if recrawls:
-        waiting |= np.isin(statuses, [int(status) for status in RESTING]) & (dues > 0)
-    numbers = np.flatnonzero(waiting).astype(np.uint32)
-    later = dues[numbers] > due_at
-    due = numbers[~later]
-    trapped = np.unique(rows["host_key"][statuses == Status.TRAPPED], return_counts=True)
-    return Inventory(
-        counts={status: counted[status] for status in Status},
-        lapsed=lapsed.tolist(),
-        lapsed_hosts=frozenset(rows["host_key"][lapsed].tolist()),
-        due=due,
-        backlog=Backlog(rows, due),
-        later=numbers[later],
-        later_dues=dues[numbers[later]],
-        trapped=dict(zip(*(column.tolist() for column in trapped), strict=True)),
-    )
+    partition.counts = taking.counts[: len(Status)].tolist()
+    return taking.inventory()
 
 
-def _put_ahead_right(rows: Columns, statuses: np.ndarray, dues: np.ndarray, hour: int) -> None:
+class _Stocktaking:
+    """What was counted so far; takes 24 octets a row that is due."""
+
+    def __init__(self, rows: int, *, recrawls: bool) -> None:
+        self._asked = [int(status) for status in (*WAITING, *(RESTING if recrawls else ()))]
+        self._at = self._due = 0
+        # Lent by the system when they are written to.
+        self._numbers, self._orders = np.empty(rows, np.uint32), np.empty(rows, np.uint32)
+        self._hosts, self._references = np.empty(rows, np.uint64), np.empty(rows, np.uint64)
+        self.counts = np.zeros(_REMOVED + 1, np.int64)
+        self.lapsed: list[int] = []
+        self._lapsed_hosts: set[int] = set()
+        self._later, self._later_dues = [_NONE], [_NONE]
+        self._trapped: Counter[int] = Counter()
+
+    def look_at(self, page: np.ndarray, removed: np.ndarray, *, hour: int, due_at: int) -> None:
+        """Take in *page*, the next rows; those whose numbers are *removed* count for none."""
+        statuses, dues, hosts = page["status"].copy(), page["next_due"].copy(), page["host_key"]
+        begin, self._at = self._at, self._at + len(page)
+        statuses[removed[(removed >= begin) & (removed < self._at)] - begin] = _REMOVED
+        lapsed = np.flatnonzero(statuses == Status.IN_FLIGHT)
+        self.lapsed += (lapsed + begin).tolist()
+        self._lapsed_hosts.update(hosts[lapsed].tolist())
+        statuses[lapsed], dues[lapsed] = Status.SCHEDULED, 0
+        _put_ahead_right(page, statuses, dues, hour)
+        self.counts += np.bincount(statuses, minlength=len(self.counts))
+        self._trapped.update(hosts[statuses == Status.TRAPPED].tolist())
+        asked = np.isin(statuses, self._asked)
+        # What is settled and has no hour is never due again.
+        asked &= (dues > 0) | np.isin(statuses, _WAITING)
+        later = np.flatnonzero(asked & (dues > due_at))
+        if len(later):
+            self._later.append((later + begin).astype(np.uint32))
+            self._later_dues.append(dues[later])
+        self._take_due(page, np.flatnonzero(asked & (dues <= due_at)), begin)
+
+    def _take_due(self, page: np.ndarray, due: np.ndarray, begin: int) -> None:
+        at, self._due = self._due, self._due + len(due)
+        taken = slice(at, self._due)
+        self._numbers[taken] = due + begin
+        self._orders[taken] = orders_of(page["priority"][due])
+        self._hosts[taken] = page["host_key"][due]
+        self._references[taken] = page["url_ref"][due]
+
+    def inventory(self) -> Inventory:
+        """Return it."""
+        columns = (self._numbers, self._hosts, self._orders, self._references)
+        return Inventory(
+            lapsed=self.lapsed,
+            lapsed_hosts=frozenset(self._lapsed_hosts),
+            backlog=Backlog(*(column[: self._due] for column in columns)),
+            later=np.concatenate(self._later),
+            later_dues=np.concatenate(self._later_dues),
+            trapped=dict(self._trapped),
+        )
+
+
+def _put_ahead_right(rows: np.ndarray, statuses: np.ndarray, dues: np.ndarray, hour: int) -> None:
     """Bring *dues* that a clock ahead of *hour* has led to back to what they would be without it."""
-    waiting = np.isin(statuses, [int(status) for status in WAITING])
+    waiting = np.isin(statuses, _WAITING)
     # Other software may have put a row off for as long as it likes; ours does so after a failure only.
     dues[waiting & (rows["retry_count"] > 0) & (dues > hour + LONGEST_WAIT)] = hour
     ahead = np.maximum(rows["last_crawled"].astype(np.int64) - hour, 0)
@@ -227,34 +246,3 @@ def is_settled_since(row: UrlRow, hour: int) -> bool:
 def due_now(row: UrlRow, hour: int) -> UrlRow:
     """Return *row* with no hour after *hour* to wait for: a recrawl may have taken it early."""
     return row if row.next_due <= hour else row._replace(next_due=hour)
-
-
-class StatusCounts:
-    """Write rows of *partition* and keep *counts*, the number of rows by status."""
-
-    __slots__ = ("_counts", "_partition")
-
-    def __init__(self, partition: LivePartition, counts: Mapping[Status, int]) -> None:
-        self._partition = partition
-        self._counts = [counts[status] for status in Status]
-
-    @property
-    def counts(self) -> dict[Status, int]:
-        """The number of rows by status; a copy, with every status."""
-        return dict(zip(Status, self._counts, strict=True))
-
-    def added(self, status: int) -> None:
-        """Count a new row of *status*."""
-        self._counts[status] += 1
-
-    def put_in_flight(self, number: int, *, was: int) -> None:
-        """Set row *number*, whose status was *was*, to IN_FLIGHT."""
-        self._counts[was] -= 1
-        self._counts[_IN_FLIGHT] += 1
-        self._partition.put_in_flight(number)
-
-    def put(self, number: int, row: UrlRow, *, was: int) -> None:
-        """Put *row* in the place of row *number*, which stood at the status *was*."""
-        self._counts[was] -= 1
-        self._counts[row.status] += 1
-        self._partition.put(number, row)

@@ -10,8 +10,9 @@ One thread changes a partition; `sync` may run on another.
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from contextlib import ExitStack
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from amicrawl.config import Identity
@@ -100,6 +101,8 @@ class LivePartition:
         """Rows that were set to IN_FLIGHT since the last `flush`, in this order."""
         self._hosts_changed: dict[int, None] = {}
         """Hosts whose row was changed since the last `flush`, by number."""
+        self.counts = [0] * len(Status)
+        """How many rows have each status, once `take_inventory` has counted them."""
         self._frames = self.opened.frames
         self._drop_at = 0
         """The LSN from which on the tables are taken out of resident memory."""
@@ -135,11 +138,12 @@ class LivePartition:
 
         `fill` must follow at once: from here on the key leads to that row.
         """
-        number = len(self.state.rows)
-        known = self.state.add(host, path, number)
+        state = self.state
+        number = state.rows.count
+        known = state.add(host, path, number)
         if known is None:
             return number
-        return known if known in self.state.removed else None
+        return known if known in state.removed else None
 
     def fill(
         self,
@@ -154,9 +158,10 @@ class LivePartition:
         *row* are its first fields, up to the source; its URL is the first of the arena entries *texts*.
         """
         state = self.state
+        self.counts[row[2]] += 1
         reference = state.arena.append(texts)
         packed = offered_row(*row, reference, first_seen)
-        if number < len(state.rows):
+        if number < state.rows.count:
             state.removed.discard(number)
             state.rows.write(number, packed)
         else:
@@ -168,22 +173,51 @@ class LivePartition:
             self._hand_over()
         return reference
 
+    @property
+    def ends(self) -> tuple[int, int]:
+        """The number that the next new row gets, and the reference of the next string."""
+        return self.state.rows.count, len(self.state.arena)
+
+    def extend(self, rows: list[bytes], texts: list[bytes]) -> None:
+        """Add *rows*, packed, whose keys were added to the state, and empty both lists.
+
+        *texts* are the arena entries of each, and are added with it.
+        """
+        if rows:
+            self.state.arena.append(b"".join(texts))
+            self.state.rows.extend(b"".join(rows))
+            for status, count in Counter([row[STATUS_OFFSET] for row in rows]).items():
+                self.counts[status] += count
+            # A row follows its string at once: behind damage, rows say where the string before begins.
+            interned = map(intern_change, texts)
+            changes = zip(interned, map(URL_CHANGE.__add__, rows), strict=True)
+            self._waiting += chain.from_iterable(changes)
+            rows.clear()
+            texts.clear()
+            if len(self._waiting) > _FRAMES_AT_ONCE:
+                self._hand_over()
+
     def get(self, number: int) -> UrlRow:
         """Return row *number*."""
         return tuple.__new__(UrlRow, self.state.rows.unpacked(number))
 
-    def put(self, number: int, row: UrlRow) -> None:
-        """Put *row* in the place of row *number*."""
+    def put(self, number: int, row: UrlRow, *, was: int | None = None) -> None:
+        """Put *row* in the place of row *number*, whose status *was* that; None where it is the same."""
+        if was is not None:
+            self.counts[was] -= 1
+            self.counts[row.status] += 1
         packed = packed_row(*row)
         self.state.rows.write(number, packed)
         self._dispatched.pop(number, None)
         self._waiting.append(URL_CHANGE + packed)
 
-    def put_in_flight(self, number: int) -> None:
-        """Set the status of row *number* to IN_FLIGHT.
+    def put_in_flight(self, number: int, *, was: int) -> None:
+        """Set the status of row *number*, which *was* another, to IN_FLIGHT.
 
         Its frame is written by the next `flush`, unless `put` replaces the row before.
         """
+        self.counts[was] -= 1
+        self.counts[_IN_FLIGHT] += 1
         self.state.rows.write_octet(number, STATUS_OFFSET, _IN_FLIGHT)
         self._dispatched[number] = None
 

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from amicrawl.frontier.hosts import HostTally
-    from amicrawl.frontier.inventory import StatusCounts
     from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.revisits import Revisits
     from amicrawl.frontier.row import Outcome
@@ -267,9 +266,7 @@ class Settling:
     With *recrawls* the wheel hears of what was captured, too; else only of what is to be tried again.
     """
 
-    __slots__ = (
-        *("_hosts", "_partition", "_recrawls", "_revisits", "_soft404", "_status_counts", "_wheel"),
-    )
+    __slots__ = (*("_hosts", "_partition", "_recrawls", "_revisits", "_soft404", "_wheel"),)
 
     def __init__(
         self,
@@ -277,7 +274,6 @@ class Settling:
         hosts: HostTally,
         revisits: Revisits,
         *,
-        status_counts: StatusCounts,
         wheel: DueWheel,
         recrawls: bool,
         soft404: Soft404Detector | None,
@@ -286,7 +282,6 @@ class Settling:
         self._hosts = hosts
         self._revisits = revisits
         self._soft404 = soft404
-        self._status_counts = status_counts
         self._wheel = wheel
         self._recrawls = recrawls
 
@@ -307,6 +302,6 @@ class Settling:
             row = settled(row, event, outcome, hour, found, visited)
         else:
             row = settled(row, event, outcome, hour)
-        self._status_counts.put(number, row, was=was)
+        self._partition.put(number, row, was=was)
         if row.next_due and (self._recrawls or row.status == _SCHEDULED):
             self._wheel.add(number, row.next_due)

@@ -8,84 +8,117 @@ Rows are places and hosts are keys here; the fields of a row are the frontier's.
 
 from __future__ import annotations
 
+from array import array
 from collections import deque
 from heapq import heapify, heappop, heappush, nlargest
 from itertools import chain
 from math import inf
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final
 
-from amicrawl.frontier.url_row import number_at, order_at
+from amicrawl.frontier.url_row import number_at, order_at, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from amicrawl.frontier.inventory import Backlog, HostRun
+    from amicrawl.frontier.inventory import Backlog
     from amicrawl.politeness import Gates, HostBreaker
 
 _STALE_FROM = 64
+_TAKEN_KEPT = 1024
+_NO_PLACES: Final[list[int]] = []
 _HELD_BACK = -1
 
 
 class HostQueue:
-    """The waiting rows of one host, as places (see `url_row`): those of a run, and a heap of others."""
+    """The waiting rows of one host: a run, in order, and a heap of those that came out of order.
 
-    __slots__ = ("_head", "_places", "_run", "host", "order", "turn")
+    In the run, rows are numbers in the order in which they come up: 4 octets each. A row that is new
+    comes behind all others of its order, so the run takes nearly all there are; the heap has places
+    (see `url_row`), which are objects.
+    """
+
+    __slots__ = ("_at", "_first_order", "_last_order", "_numbers", "_places", "host", "order", "turn")
 
     def __init__(self, host: int) -> None:
         self.host = host
-        self._places: list[int] = []
-        self._run: HostRun | None = None
-        self._head: int | None = None
-        """The place of the run's first row; None where it has none left."""
+        self._numbers: array[int] = array("I")
+        self._at = 0
+        """Where in the run its first row is; what is before was taken out."""
+        self._first_order = self._last_order = 0
+        """The orders of the first and the last row of the run, if there is one."""
+        # Most hosts never have one, and a list of their own would be a tenth of what a host takes.
+        self._places: list[int] = _NO_PLACES
         self.turn = 0
         """The number under which it is filed; 0 for nowhere, less while it is held back."""
         self.order: int | None = None
         """The order under which it is filed as ready; None where it is not."""
 
     def __bool__(self) -> bool:
-        return bool(self._places) or self._head is not None
+        return self._at < len(self._numbers) or bool(self._places)
 
     def __len__(self) -> int:
-        further = 0 if self._run is None else len(self._run)
-        return len(self._places) + further + (self._head is not None)
+        return len(self._numbers) - self._at + len(self._places)
 
     @property
     def first_order(self) -> int:
         """The order of its first row; there must be one."""
-        head, places = self._head, self._places
-        if head is None:
-            return order_at(places[0])
-        return order_at(places[0] if places and places[0] < head else head)
+        if not self._places:
+            return self._first_order
+        order = order_at(self._places[0])
+        return min(order, self._first_order) if self._at < len(self._numbers) else order
 
-    def follow(self, run: HostRun, place_of: Callable[[int], int]) -> None:
-        """Take over the rows of *run*; *place_of* returns the place of a row by its number."""
-        self._run = run
-        self._draw(place_of)
+    def follow(self, numbers: array[int], place_of: Callable[[int], int]) -> None:
+        """Begin with the rows *numbers*; *place_of* returns the place of a row by its number."""
+        self._numbers = numbers
+        self._first_order, self._last_order = (order_at(place_of(numbers[end])) for end in (0, -1))
+
+    def append(self, order: int, reference: int, number: int) -> bool:
+        """Add a row that was never here, with a reference greater than those of all others.
+
+        Return whether it may come first; it does not where it comes last.
+        """
+        numbers = self._numbers
+        if order == self._last_order and numbers:
+            numbers.append(number)
+            return False
+        if numbers and order < self._last_order:
+            self.push(place(order, reference, number))
+            return True
+        if not numbers:
+            self._first_order = order
+        self._last_order = order
+        numbers.append(number)
+        return True
 
     def push(self, place: int) -> None:
-        """Add a row."""
+        """Add a row that comes back."""
+        if self._places is _NO_PLACES:
+            self._places = []
         heappush(self._places, place)
 
     def pop(self, place_of: Callable[[int], int]) -> int:
-        """Take out the place of the first row; there must be one."""
-        head = self._head
-        if head is None or (self._places and self._places[0] < head):
-            return heappop(self._places)
-        self._draw(place_of)
-        return head
+        """Take out the number of the first row; there must be one."""
+        numbers, at, places = self._numbers, self._at, self._places
+        if at == len(numbers) or (places and places[0] < place_of(numbers[at])):
+            return number_at(heappop(places))
+        number = numbers[at]
+        self._at = at = at + 1
+        if at == len(numbers):
+            del numbers[:]
+            self._at = 0
+        elif self._first_order != self._last_order:
+            self._first_order = order_at(place_of(numbers[at]))
+        elif at > _TAKEN_KEPT and 2 * at > len(numbers):
+            del numbers[:at]
+            self._at = 0
+        return number
 
     def pop_far(self, place_of: Callable[[int], int]) -> int:
-        """Take out the place of a row from the far end, in constant time; there must be a row."""
-        number = None if self._run is None else self._run.take_last()
-        if number is not None:
-            return place_of(number)
+        """Take out the number of a row from the far end, in constant time; there must be a row."""
+        if len(self._numbers) - self._at > 1:
+            return self._numbers.pop()
         # The last leaf of a heap: one of its later places, and the rest stays a heap.
-        return self._places.pop() if self._places else self.pop(place_of)
-
-    def _draw(self, place_of: Callable[[int], int]) -> None:
-        assert self._run is not None
-        number = self._run.take()
-        self._head = None if number is None else place_of(number)
+        return number_at(self._places.pop()) if self._places else self.pop(place_of)
 
 
 class Rotation:
@@ -190,15 +223,6 @@ class Rotation:
             self._stale = 0
 
 
-class Taken(NamedTuple):
-    """A row whose turn has come."""
-
-    number: int
-    host: int
-    skip: bool
-    """The host was given up; no gate was entered."""
-
-
 class Queue:
     """Waiting rows, and the gates of their hosts: no other module of the frontier changes a gate.
 
@@ -227,9 +251,21 @@ class Queue:
         self.waiting = len(backlog)
         """How many rows wait, postponed ones included."""
         gates.watch(self._request_ended)
+        self.end = gates.end
+        """Called with host key and moment when the request for a row, not skipped, is over: returns when
+        the host may be asked again; infinity where not time, but another end decides."""
+
+    def append(self, host: int, order: int, reference: int, number: int) -> None:
+        """Add a new row of *host*, whose URL stands at *reference*, behind all others."""
+        self.waiting += 1
+        lane = self._lanes.get(host)
+        if lane is None:
+            lane = self._lane(host) or self._new_lane(host)
+        if lane.append(order, reference, number) or not lane.turn:
+            self._refile(lane)
 
     def push(self, host: int, place: int) -> None:
-        """Add a row of *host*."""
+        """Add a row of *host* that was here before."""
         self.waiting += 1
         self._queue(host, place)
 
@@ -238,8 +274,10 @@ class Queue:
         self.waiting += 1
         heappush(self._postponed, (until, host, place))
 
-    def take(self, now: float, *, silent: bool = True) -> Taken | None:
+    def take(self, now: float, *, silent: bool = True) -> tuple[int, int, bool] | None:
         """Take out the row whose turn it is at *now*, or return None where no host may be asked.
+
+        Returned are its number, its host, and whether that was given up: no gate was entered then.
 
         Without *silent*, hosts that have never sent anything keep their turn until a call with it.
         """
@@ -255,21 +293,14 @@ class Queue:
                 self._rotation.file(lane, self._gates.opens_at(host), now)
                 continue
             pop = lane.pop_far if host in self._gates.probed else lane.pop
-            place = pop(self._place_of)
+            number = pop(self._place_of)
             self.waiting -= 1
             if lane:
                 self._rotation.file(lane, opens, now)
             else:
                 del self._lanes[host]
-            return Taken(number_at(place), host, skip)
+            return number, host, skip
         return None
-
-    def end(self, host: int, now: float) -> float:
-        """Note that the request for a row of *host*, not skipped, is over at *now*.
-
-        Return when it may be asked again: infinity where not time, but another end decides.
-        """
-        return self._gates.end(host, now)
 
     def resume(
         self,
@@ -342,9 +373,9 @@ class Queue:
         ready = self._rotation.first_order(now)
         if ready is not None and ready < never_asked:
             return self._rotation.take(now)
-        host, run = self._backlog.take_first()
-        lane = self._lanes[host] = HostQueue(host)
-        lane.follow(run, self._place_of)
+        host, numbers = self._backlog.take_first()
+        lane = self._new_lane(host)
+        lane.follow(numbers, self._place_of)
         return lane
 
     def _take_spoken(self, now: float) -> HostQueue | None:
@@ -370,22 +401,29 @@ class Queue:
         return None
 
     def _queue(self, host: int, place: int) -> None:
-        lane = self._lanes.get(host)
-        if lane is None and (lane := self._lane(host)) is None:
-            lane = self._lanes[host] = HostQueue(host)
+        lane = self._lane(host) or self._new_lane(host)
         lane.push(place)
-        if not lane.turn:
-            opens = -inf if host in self._breaker.given_up else self._gates.opens_at(host)
-            self._rotation.file(lane, opens, -inf)
-        else:
+        self._refile(lane)
+
+    def _refile(self, lane: HostQueue) -> None:
+        """File *lane*, to which a row was added, where it belongs now."""
+        if lane.turn:
             self._rotation.hurry(lane)
+            return
+        host = lane.host
+        opens = -inf if host in self._breaker.given_up else self._gates.opens_at(host)
+        self._rotation.file(lane, opens, -inf)
+
+    def _new_lane(self, host: int) -> HostQueue:
+        lane = self._lanes[host] = HostQueue(host)
+        return lane
 
     def _lane(self, host: int) -> HostQueue | None:
         """Return the queue of *host*, if it has rows; those in the backlog join it."""
         lane = self._lanes.get(host)
-        if lane is None and (run := self._backlog.take(host)) is not None:
-            lane = self._lanes[host] = HostQueue(host)
-            lane.follow(run, self._place_of)
+        if lane is None and (numbers := self._backlog.take(host)) is not None:
+            lane = self._new_lane(host)
+            lane.follow(numbers, self._place_of)
         return lane
 
     def _request_ended(self, host: int, now: float, opens: float) -> None:

@@ -47,7 +47,9 @@ _quoted = encode_basestring_ascii
 def offered_entries(offer: Offer) -> bytes:
     """Return the arena entries of *offer*: its URL, and the annex if there is more to say."""
     seed, _, _, _, _, extra, via, route = offer
-    url, via = without_userinfo(seed.url), without_userinfo(via)
+    url = seed.url
+    if "@" in url or "@" in via:
+        url, via = without_userinfo(url), without_userinfo(via)
     entry = entry_of(octets(url))
     if not (
         seed.meta_json or seed.digest or seed.etag or seed.last_modified or seed.captured_at or extra
@@ -119,14 +121,21 @@ class Offered(NamedTuple):
     route: str = ""
 
 
+_UNKNOWN = Seed("")[1:]
+_NO_WAY = Offered(Seed(""))[1:]
+
+
 def offered(url: bytes, annex: bytes) -> Offered:
     """Return what `offered_entries` was given; *annex* may be another entry."""
     text = url.decode("utf-8", "surrogateescape")
+    if not annex.startswith(ANNEX_MARK):
+        # As most seeds are: both built at once, without a call of Python for each.
+        return tuple.__new__(Offered, (tuple.__new__(Seed, (text, *_UNKNOWN)), *_NO_WAY))
     if usual := _LINK_ANNEX(annex):
         # All that is known of nearly every link: parsing it as JSON takes twice as long.
         shared, rest, route = usual.groups()
         return Offered(Seed(text), None, _via(text, [int(shared), rest.decode("ascii")]), route.decode())
-    if not annex.startswith(ANNEX_MARK) or not (said := _said(annex)):
+    if not (said := _said(annex)):
         return Offered(Seed(text))
     via, route = _via(text, said.get("v")), said.get("h", "")
     if not is_route(route):
@@ -231,10 +240,11 @@ def offer_of(partition: LivePartition, row: UrlRow, revisits: Revisits) -> Offer
         seed = revisits.seed_with(seed, last if last.last_modified else _dated(row, last))
     elif row.last_modified and row.last_crawled and not seed.last_modified:
         seed = revisits.seed_with(seed, _dated(row, Found()))
-    host, path, _, priority, depth, source, *_ = row
+    priority: float = row[3]
     if priority.is_integer():
         priority = int(priority)
-    return Offer(seed, UrlKey(host, path), _SOURCES[source], priority, depth, extra, via, route)
+    key = tuple.__new__(UrlKey, row[:2])
+    return tuple.__new__(Offer, (seed, key, _SOURCES[row[5]], priority, row[4], extra, via, route))
 
 
 def _dated(row: UrlRow, last: Found) -> Found:

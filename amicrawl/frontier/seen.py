@@ -207,7 +207,7 @@ _KEY = 16
 _PER_BUCKET = 20
 """Entries a bucket holds on average: more are searched slower, fewer cost more overhead each."""
 _pack_key = Struct("<QQ").pack
-_pack_row = Struct("<I").pack
+_pack_entry = Struct("<QQI").pack
 _row_at = Struct("<I").unpack_from
 
 
@@ -239,7 +239,8 @@ class KeyIndex:
 
         Rows are numbers below 2^32, halves of keys below 2^64: struct.error for others.
         """
-        packed = _pack_key(host, path)
+        entry = _pack_entry(host, path, row)
+        packed = entry[:_KEY]
         # The hash of bytes is keyed with a secret of the process (SipHash): unlike the key itself, it
         # cannot be steered from outside so that everything lands in one bucket.
         hashed = hash(packed)
@@ -253,7 +254,7 @@ class KeyIndex:
                 known: int = _row_at(bucket, at + _KEY)[0]
                 return known
             at = bucket.find(packed, at + 1)
-        self._buckets[index] = bucket + packed + _pack_row(row)
+        self._buckets[index] = bucket + entry
         self._count += 1
         if self._count > self._room:
             self._divide()

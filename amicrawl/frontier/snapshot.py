@@ -172,9 +172,10 @@ def _order(table: RowTable, rows: int, base: int) -> np.ndarray:
         return np.arange(base, dtype=np.uint32)
     keys = table.columns("host_key", "path_key")
     hosts, paths = keys["host_key"][:rows], keys["path_key"][:rows]
-    ranks = np.lexsort((paths[base:], hosts[base:])) + base
+    ranks = np.lexsort((paths[base:], hosts[base:]))
     if not base:
         return ranks.astype(np.uint32)
+    ranks += base
     # Where each new key falls among the old: between those of its host first, then by path among those.
     low = np.searchsorted(hosts[:base], hosts[ranks], side="left")
     high = np.searchsorted(hosts[:base], hosts[ranks], side="right")

@@ -109,6 +109,8 @@ IDENTITY = b"amicrawl.identity"
 INDEX_ROWS = b"amicrawl.index_rows"
 """The metadata key that says how many rows of the crawl's index were noted by a snapshot, at least."""
 _LONGEST_NOTE = 48
+_RESIDENT = 65_536
+"""Changes that are replayed until tables are taken out of resident memory."""
 
 
 class PartitionState:
@@ -157,18 +159,27 @@ class PartitionState:
             number = self._find_in_base(host, path)
         return None if self.removed and number in self.removed else number
 
+    @property
+    def adder(self) -> Callable[[int, int, int], int | None]:
+        """What `add` does, without a look at a snapshot where there is none."""
+        return self._new.add if self._filter is None else self.add
+
     def add(self, host: int, path: int, number: int) -> int | None:
         """Have the key lead to row *number*, about to be appended; return the row that it leads to."""
-        known = self._find_in_base(host, path)
-        if known is None:
-            known = self._new.add(host, path, number)
-        return known
+        if self._filter is not None and (known := self._find_in_base(host, path)) is not None:
+            return known
+        return self._new.add(host, path, number)
 
     def replay(
         self, logs: Sequence[Path], *, first_lsn: int | None, touched: ChangedRows
     ) -> ReplayedLogs:
         """Take over what *logs* say; what they change goes to *touched*."""
         numbers, append, note = touched.numbers, self.arena.append, touched.note
+
+        def put(packed: bytes) -> None:
+            numbers.append(self._put(packed))
+            if not len(numbers) % _RESIDENT:
+                self.drop_pages()
 
         def intern(entries: bytes) -> None:
             append(entries)
@@ -178,7 +189,7 @@ class PartitionState:
         return replay_logs(
             logs,
             first_lsn=first_lsn,
-            on_url=lambda packed: numbers.append(self._put(packed)),
+            on_url=put,
             on_host=self._put_host,
             on_intern=intern,
             on_tombstone=self._remove,

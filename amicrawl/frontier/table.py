@@ -45,7 +45,8 @@ class RowTable:
         self._disk = disk
         with explained(directory, "written to"):
             self._file = disk.temporary(directory)
-        self._rows = 0
+        self.count = 0
+        """How many rows there are."""
         self._capacity = 0
         self._map: mmap.mmap | None = None
         self._frozen_rows = 0
@@ -57,27 +58,28 @@ class RowTable:
             raise
 
     def __len__(self) -> int:
-        return self._rows
+        return self.count
 
     def append(self, packed: bytes) -> int:
         """Add a row and return its number; OutputError where the disk is full."""
-        number = self._rows
+        number = self.count
         if number == self._capacity:
             self._reserve(max(_STEP, number // 4))
         at = number * self._width
         assert self._map is not None
         self._map[at : at + self._width] = packed
-        self._rows = number + 1
+        self.count = number + 1
         return number
 
-    def extend(self, records: np.ndarray) -> None:
-        """Add *records*, rows of this table's type; OutputError where the disk is full."""
-        if self._rows + len(records) > self._capacity:
-            self._reserve(max(_STEP, self._rows // 4, len(records)))
-        at = self._rows * self._width
+    def extend(self, packed: bytes) -> None:
+        """Add rows, one behind the other; OutputError where the disk is full."""
+        more = len(packed) // self._width
+        if self.count + more > self._capacity:
+            self._reserve(max(_STEP, self.count // 4, more))
+        at = self.count * self._width
         assert self._map is not None
-        self._map[at : at + records.nbytes] = records.tobytes()
-        self._rows += len(records)
+        self._map[at : at + len(packed)] = packed
+        self.count += more
 
     def read(self, number: int) -> bytes:
         """Return row *number*."""
@@ -118,7 +120,7 @@ class RowTable:
         """Make the table *rows* long and return them, to be written to and let go of at once."""
         assert self._map is not None
         assert rows <= self._capacity
-        self._rows = rows
+        self.count = rows
         return np.frombuffer(self._map, self.record, rows)
 
     def pages(self) -> Iterator[np.ndarray]:
@@ -164,8 +166,8 @@ class RowTable:
     def freeze(self) -> int:
         """Begin to put aside what is about to be overwritten; return how many rows there are."""
         self._before = {}
-        self._frozen_rows = self._rows
-        return self._rows
+        self._frozen_rows = self.count
+        return self.count
 
     def thaw(self) -> dict[int, bytes]:
         """End that; return the rows that were overwritten since, as they were when it began."""
@@ -180,7 +182,7 @@ class RowTable:
 
     def _mapped(self) -> tuple[np.ndarray, mmap.mmap | None]:
         """Return the rows, read-only, and the mapping that they are in; None where there are none."""
-        rows = self._rows  # read once: another thread may append meanwhile
+        rows = self.count  # read once: another thread may append meanwhile
         if not rows:
             return np.empty(0, self.record), None
         mapped = mmap.mmap(self._file.fileno(), rows * self._width, access=mmap.ACCESS_READ)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from array import array
 from itertools import count
 
-import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from amicrawl.frontier.inventory import HostRun
 from amicrawl.frontier.queue import HostQueue, Rotation
-from amicrawl.frontier.url_row import number_at, order_of, place
+from amicrawl.frontier.url_row import order_at, order_of, place
 
 NUMBERS = count(1)
 
@@ -54,15 +55,47 @@ def test_a_lane_filed_again_goes_to_the_end_of_the_line() -> None:
 
 def test_rows_are_taken_from_both_ends_of_a_lane_each_once() -> None:
     made = HostQueue(1)
-    made.follow(HostRun(np.arange(10), 0, 10), lambda number: place(order_of(0), number, number))
+    made.follow(array("I", range(10)), lambda number: place(order_of(0), number, number))
     for number in (20, 21):
         made.push(place(order_of(0), number, number))
     far, order = [3, 4, 9, 11], list[int]()
     while made:
         pop = made.pop_far if len(order) in far else made.pop
-        order.append(number_at(pop(lambda number: place(order_of(0), number, number))))
+        order.append(pop(lambda number: place(order_of(0), number, number)))
     assert order[:6] == [0, 1, 2, 9, 8, 3]
     assert sorted(order) == [*range(10), 20, 21]
+
+
+@given(st.lists(st.one_of(st.integers(-2, 2), st.sampled_from(["pop", "back"])), max_size=60))
+def test_rows_of_a_host_come_by_priority_then_by_when_they_were_offered(steps: list[int | str]) -> None:
+    lane, places, waiting, gone = HostQueue(1), list[int](), list[int](), list[int]()
+    for step in steps:
+        if step == "pop":
+            if waiting:
+                gone.append(lane.pop(places.__getitem__))
+                waiting.remove(places[gone[-1]])
+                assert all(places[gone[-1]] < other for other in waiting)
+        elif step == "back":
+            if gone:
+                waiting.append(places[gone.pop()])
+                lane.push(waiting[-1])
+        else:
+            number, order = len(places), order_of(float(step))
+            places.append(place(order, number, number))
+            waiting.append(places[-1])
+            lane.append(order, number, number)
+        assert len(lane) == len(waiting)
+        assert bool(lane) == bool(waiting)
+        assert not waiting or lane.first_order == order_at(min(waiting))
+
+
+def test_a_run_that_is_taken_from_lets_go_of_what_was_taken() -> None:
+    lane = HostQueue(1)
+    for number in range(10_000):
+        lane.append(order_of(0), number, number)
+    assert [lane.pop(int) for _ in range(9_000)] == [*range(9_000)]
+    assert len(lane._numbers) < 4_000
+    assert [lane.pop(int) for _ in range(1_000)] == [*range(9_000, 10_000)]
 
 
 def test_greater_priority_at_the_head_comes_first() -> None:

@@ -114,8 +114,7 @@ async def take_links(run: Run, links: Iterable[PartitionLink]) -> list[tuple[Par
     if run.following is not None:
         run.following.hand_over(run.frontier, offers, ours=run.is_ours)
     else:
-        for offer in offers:
-            run.frontier.offer(offer)
+        run.frontier.offer_all(offers)
     return refused
 
 

@@ -26,6 +26,8 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
+from operator import add
 from struct import Struct
 from threading import Lock
 from typing import TYPE_CHECKING, Final
@@ -37,7 +39,7 @@ from amicrawl.frontier.format.faults import FileFault, Malformed
 from amicrawl.frontier.format.schema import HOST_ROW, ROW
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from mmap import mmap
     from pathlib import Path
 
@@ -73,6 +75,7 @@ _INTACT: Final = 0x48674BC7
 
 _pack_lsn, _pack_crc = Struct("<Q").pack, _CRC.pack
 _pack_shape = Struct("<BBI").pack
+_INTERN: Final = int(FrameKind.INTERN)
 _URL_VALUE: Final = ROW.itemsize - 16
 _HOST_VALUE: Final = HOST_ROW.itemsize - 8
 URL_CHANGE: Final = _pack_shape(FrameKind.URL, 16, _URL_VALUE)
@@ -83,18 +86,18 @@ HOST_CHANGE: Final = _pack_shape(FrameKind.HOST, 8, _HOST_VALUE)
 
 def intern_change(entries: bytes) -> bytes:
     """Return the change that appends *entries*, length octets included, to the string arena."""
-    return _pack_shape(FrameKind.INTERN, 0, len(entries)) + entries
+    return _pack_shape(_INTERN, 0, len(entries)) + entries
 
 
-def frames_of(changes: Iterable[bytes], lsn: int) -> bytes:
+def frames_of(changes: Sequence[bytes], lsn: int) -> bytes:
     """Return *changes* as frames, the first of which has *lsn*.
 
     A change is a frame without its LSN and its checksum, so that those of a batch are computed in one
     loop: the journal is written to many times a second.
     """
-    pack_lsn, pack_crc, checksum = _pack_lsn, _pack_crc, crc32c
-    covered = (pack_lsn(number) + change for number, change in enumerate(changes, lsn))
-    return b"".join([each + pack_crc(checksum(each)) for each in covered])
+    # Each step is one call of C for all: half of what a loop of Python takes.
+    covered = [*map(add, map(_pack_lsn, range(lsn, lsn + len(changes))), changes)]
+    return b"".join(chain.from_iterable(zip(covered, map(_pack_crc, map(crc32c, covered)), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier.format.schema import ROW
-from amicrawl.frontier.inventory import Backlog, HostRun
-from amicrawl.frontier.url_row import order_of
+from amicrawl.frontier.inventory import Backlog
+from amicrawl.frontier.url_row import order_of, orders_of
 
 HOSTS = st.one_of(st.integers(0, 4), st.sampled_from([2**63 - 1, 2**63, 2**64 - 1]))
 PRIORITIES = st.sampled_from([0.0, 0.0, 0.0, -0.0, 1.0, -1.0, 2.5, float("inf"), -1e30])
@@ -32,13 +32,10 @@ def numbers(*values: int) -> np.ndarray:
     return np.array(values, np.uint32)
 
 
-def all_of(run: HostRun) -> list[int]:
-    taken = []
-    while (number := run.take()) is not None:
-        assert len(run) >= 0
-        taken.append(number)
-    assert len(run) == 0
-    return taken
+def backlog_of(rows: list[Row], due: np.ndarray) -> Backlog:
+    """Return the backlog of the rows *due* of a table."""
+    table = records(rows)[due]
+    return Backlog(due, table["host_key"], orders_of(table["priority"]), table["url_ref"])
 
 
 def expected(rows: list[Row], due: list[int]) -> dict[int, list[int]]:
@@ -65,13 +62,13 @@ def tables(draw: st.DrawFn) -> tuple[list[Row], list[int]]:
 @given(tables())
 def test_rows_come_by_host_then_priority_then_offset(table: tuple[list[Row], list[int]]) -> None:
     rows, due = table
-    backlog, wanted = Backlog(records(rows), numbers(*due)), expected(rows, due)
+    backlog, wanted = backlog_of(rows, numbers(*due)), expected(rows, due)
     assert len(backlog) == len(due)
     heads = []
     while (order := backlog.first_order()) is not None:
         host, run = backlog.take_first()
         assert len(run) == len(wanted[host])
-        taken = all_of(run)
+        taken = run.tolist()
         assert taken == wanted.pop(host)
         assert order == order_of(rows[taken[0]][1])
         heads.append((order, rows[taken[0]][2]))
@@ -85,41 +82,41 @@ def test_a_host_can_be_taken_out_of_turn_and_once(
     table: tuple[list[Row], list[int]], asked: list[int]
 ) -> None:
     rows, due = table
-    backlog, wanted = Backlog(records(rows), numbers(*due)), expected(rows, due)
+    backlog, wanted = backlog_of(rows, numbers(*due)), expected(rows, due)
     for at, host in enumerate(asked):
         run = backlog.take(host)
         found = wanted.pop(host, None)
-        assert found == (None if run is None else all_of(run))
+        assert found == (None if run is None else run.tolist())
         if at % 3 == 2 and backlog.first_order() is not None:
             first, run = backlog.take_first()
-            assert all_of(run) == wanted.pop(first)
+            assert run.tolist() == wanted.pop(first)
     while backlog.first_order() is not None:
         first, run = backlog.take_first()
-        assert all_of(run) == wanted.pop(first)
+        assert run.tolist() == wanted.pop(first)
     assert not wanted
     assert all(backlog.take(host) is None for host in {row[0] for row in rows})
 
 
 def test_an_empty_backlog_has_nothing() -> None:
-    backlog = Backlog(records([]), numbers())
+    backlog = backlog_of([], numbers())
     assert len(backlog) == 0
     assert backlog.first_order() is None
     assert backlog.take(1) is None
 
 
 def test_of_rows_none_may_be_due() -> None:
-    backlog = Backlog(records([(1, 0.0, 1)]), numbers())
+    backlog = backlog_of([(1, 0.0, 1)], numbers())
     assert backlog.first_order() is None
     assert backlog.take(1) is None
 
 
 def test_a_host_that_is_not_there_is_not_found() -> None:
-    backlog = Backlog(records([(2, 0.0, 1), (5, 0.0, 2)]), numbers(0, 1))
+    backlog = backlog_of([(2, 0.0, 1), (5, 0.0, 2)], numbers(0, 1))
     assert [backlog.take(host) for host in (0, 3, 2**64 - 1)] == [None] * 3
 
 
 @pytest.mark.parametrize("reference", [2**40 - 1, 2**40, 2**63])
 def test_offsets_of_any_size_keep_their_order(reference: int) -> None:
     rows = [(1, 0.0, reference), (1, 0.0, reference - 1), (2, 0.0, 1)]
-    _, run = Backlog(records(rows), numbers(0, 1)).take_first()
-    assert all_of(run) == [1, 0]
+    _, run = backlog_of(rows, numbers(0, 1)).take_first()
+    assert run.tolist() == [1, 0]

@@ -621,7 +621,7 @@ def test_a_row_in_flight_is_journaled_unless_it_is_settled_before_the_flush(
     partition.flush()
     before = len(trace)
     for path in range(3):
-        partition.put_in_flight(path)
+        partition.put_in_flight(path, was=Status.SCHEDULED)
     assert partition.has_changed
     change(partition, 1, 1, status=Status.CRAWLED)
     partition.flush()
