@@ -1,7 +1,7 @@
 """Answers: what this crawl has archived and gives to the browser again in place of asking a server.
 
 A GET is answered from here where the server's caching rules allow it (RFC 9111: `max-age`, `Vary`), or
-where what it brought is a requisite: a script, a style sheet, a font or an image is asked for once in a
+where what it brought is a requisite: a script, a style sheet, a font or an image is requested once in a
 crawl. What is under way is waited for. Memory is bounded; what was used longest ago goes first, and is
 read from the archive again, as is what was there before (`earlier`).
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from amicrawl.browser.proxy import BrowserRequest, ProxyReply
 
 MOST_BYTES = 128 * 1024**2
-"""Bytes of all answers that are kept."""
+"""Bytes of all responses that are kept."""
 LARGEST = 16 * 1024**2
 """Bytes of one."""
 _REQUISITES = frozenset({"stylesheet", "script", "font", "image"})
@@ -33,14 +33,14 @@ _LASTING = frozenset({200, 301, 308, 404, 410})
 
 
 class KnownAnswer(NamedTuple):
-    """An answer that is in the archive."""
+    """A response that is in the archive."""
 
     asked: BrowserRequest
-    """The request that it was an answer to."""
+    """The request that it was a response to."""
     reply: ProxyReply
     content: bytes
     kind: str
-    """Chromium's word for what was asked for."""
+    """Chromium's word for what was requested."""
 
 
 class _KeptAnswer(NamedTuple):
@@ -53,7 +53,7 @@ class _KeptAnswer(NamedTuple):
 
 
 class ArchivedAnswers:
-    """The answers of one crawl; *clock* gives monotonic seconds.
+    """The responses of one crawl; *clock* gives monotonic seconds.
 
     *earlier* returns what the archive has of a URL besides; None for nothing.
     """
@@ -73,9 +73,9 @@ class ArchivedAnswers:
         self._under_way: dict[str, asyncio.Future[None]] = {}
 
     async def find(self, asked: BrowserRequest) -> ProxyReply | None:
-        """Return the answer to *asked*, waiting for one that is under way; None where a server is asked.
+        """Return the response to *asked*, waiting for one that is under way; None where none is.
 
-        In the latter case, `done` has to be called afterwards, whatever came of it.
+        Then a server is asked, and `done` has to be called afterwards, whatever came of it.
         """
         if asked.method != "GET":
             return None
@@ -100,15 +100,15 @@ class ArchivedAnswers:
         return reply
 
     def done(self, asked: BrowserRequest) -> None:
-        """Let those go on who wait for the answer to *asked*."""
+        """Let those go on who wait for the response to *asked*."""
         waiting = self._under_way.pop(asked.url, None) if asked.method == "GET" else None
         if waiting is not None:
             waiting.set_result(None)
 
     def keep(self, asked: BrowserRequest, reply: ProxyReply, content: bytes, *, kind: str) -> None:
-        """Keep *reply*, with the body *content*, where it may answer a later request.
+        """Keep *reply*, with the body *content*, where it may serve a later request.
 
-        *kind* is Chromium's word for what was asked for.
+        *kind* is Chromium's word for what was requested.
         """
         until = self._fresh_until(reply, kind)
         names = _varying(reply.fields)
@@ -160,7 +160,7 @@ _ALWAYS = float("inf")
 
 
 def is_requisite(kind: str, type_: bytes) -> bool:
-    """Return whether what was asked for as *kind*, and came as Content-Type *type_*, is a requisite."""
+    """Return whether what was requested as *kind*, and came as Content-Type *type_*, is a requisite."""
     return kind in _REQUISITES or _REQUISITE_TYPE.match(type_) is not None
 
 

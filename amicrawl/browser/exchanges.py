@@ -1,6 +1,6 @@
-"""Exchanges: what one page asks for while it lives, over the crawl's wire and into its archive.
+"""Exchanges: what one page requests while it lives, over the crawl's wire and into its archive.
 
-    BrowserRequest -> the page's own document, or an answer of the archive
+    BrowserRequest -> the page's own document, or a response of the archive
           -> budget of the page -> rules of the crawl -> gate of the host -> wire -> record -> ProxyReply
 
 Each exchange has a row in the index that names the page. What a rule keeps from being asked has a row,
@@ -56,7 +56,7 @@ class Crawl(NamedTuple):
     run: Run
     answers: ArchivedAnswers
     excludes: Callable[[str, Offer], Awaitable[Excluded | None]]
-    """Returns why the crawl does not ask for a URL that a page wants; None where it does."""
+    """Returns why the crawl does not request a URL that a page wants; None where it does."""
     note: Callable[[str], None]
     """Called with the name of a statistic."""
 
@@ -82,17 +82,17 @@ class PageExchanges:
         self._tasks: set[asyncio.Task[ProxyReply]] = set()
         self._began: dict[asyncio.Task[ProxyReply], float] = {}
         self._whole: dict[str, tuple[ProxyReply, Capture]] = {}
-        """Bodies that are asked for in ranges, by URL; given back when the page is over."""
+        """Bodies that are requested in ranges, by URL; given back when the page is over."""
         self._closing = False
         self.asked = 0
         """Requests so far."""
         self.used: dict[str, int] = {}
-        """The status of each URL that the page asked for; 0 where no answer came."""
+        """The status of each URL that the page requested; 0 where no response came."""
         self.counts: Counter[str] = Counter()
         """Requests by what became of them."""
 
     def note_kind(self, method: str, url: str, kind: str) -> None:
-        """Note that Chromium asks for *url* as *kind*."""
+        """Note that Chromium requests *url* as *kind*."""
         if len(self._kinds) < 10_000:
             self._kinds[method, url] = kind
 
@@ -342,7 +342,7 @@ class _Payload:
 
 
 def _part(whole: ProxyReply, capture: Capture, wanted: bytes) -> ProxyReply:
-    """Return the part of *whole* that the field `Range: wanted` asks for (RFC 9110, section 14)."""
+    """Return the part of *whole* that the field `Range: wanted` requests (RFC 9110, section 14)."""
     unit, _, span = wanted.partition(b"=")
     first_text, _, last_text = span.strip().partition(b"-")
     length = whole.length

@@ -107,7 +107,7 @@ class SignedIn:
             self._send("Fetch.continueRequest", number)
 
     def _challenged(self, event: Any) -> None:
-        # A server that asks for a password is not the proxy, and gets none.
+        # A server that requests a password is not the proxy, and gets none.
         is_ours = event["authChallenge"].get("source") == "Proxy"
         answer = (
             {

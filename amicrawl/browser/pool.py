@@ -1,7 +1,7 @@
 """The pool: Chromium, started, watched and replaced.
 
 One browser has all pages, each in a context of its own: no cookie, cache or storage is shared. Chromium
-is started with the proxy as the only way out; what it asks for outside a page has no password there.
+is started with the proxy as the only way out; what it requests outside a page has no password there.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     urn:text:URL        the text that a reader sees, after the title and a blank line
     urn:screenshot:URL  a picture of the window, JPEG
-    urn:pageinfo:URL    JSON: what the page asked for, what its scripts threw, and how it ended
+    urn:pageinfo:URL    JSON: what the page requested, what its scripts threw, and how it ended
 
 They are `resource` records before the response of the page, and name it by `WARC-Concurrent-To`.
 """
@@ -28,7 +28,7 @@ _MOST_FAULTS = 100
 
 
 class Excluded(NamedTuple):
-    """Why something that a page wants is not asked for."""
+    """Why something that a page wants is not requested."""
 
     failure: Failure
     reason: str

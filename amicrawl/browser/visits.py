@@ -1,7 +1,7 @@
 """Visits of pages in a browser: the seam between a crawl and Chromium.
 
 `PageVisit` is a visit whose exchange goes on after the document has come: if that is a page, it is
-opened in a browser, and all that its scripts ask for goes over the wire of the crawl (`exchanges`).
+opened in a browser, and all that its scripts request goes over the wire of the crawl (`exchanges`).
 The document itself is fetched as ever, with the fields that Chromium would send, so that failures,
 redirects, retries and pace are those of any crawl. Its record is the last of the page's: a crawl that is
 killed before it opens the page again.
@@ -59,7 +59,7 @@ class PageCapture(Capture):
 
     rendered: Rendered
     used: Mapping[str, int]
-    """The status of each URL that the page asked for."""
+    """The status of each URL that the page requested."""
 
 
 class Show(Protocol):
@@ -78,7 +78,7 @@ class PageVisit(Visit):
     show: Show = field(kw_only=True)
 
     def exchange(self, ticket: Ticket, asked: WireRequest) -> Awaitable[Capture]:
-        """Carry *asked* out, and all that its page asks for."""
+        """Carry *asked* out, and all that its page requests."""
         fetch = super().exchange
         return self.show(ticket, asked, lambda request: fetch(ticket, request))
 
@@ -271,7 +271,7 @@ class Browsing(CrawlExtension):
         await self._run.recorder.record(item)
 
     async def _excludes(self, url: str, offer: Offer) -> Excluded | None:
-        """Return why the crawl does not ask for *url*, which the page *offer* wants; or None."""
+        """Return why the crawl does not request *url*, which the page *offer* wants; or None."""
         following = self._run.following
         if following is not None and (rule := following.refusal_of_requisite(url, offer)):
             return Excluded(Failure.REFUSED_BY_CRAWL, f"kept out by {rule}")

@@ -233,7 +233,7 @@ def _shard(values: Mapping[str, str]) -> tuple[int, int]:
 
 
 def process_count(text: str) -> int:
-    """Return the number of processes that *text* asks for: a number, or `auto` for one a core."""
+    """Return the number of processes that *text* means: a number, or `auto` for one a core."""
     return len(os.sched_getaffinity(0)) if text == "auto" else int(text)
 
 
@@ -336,7 +336,7 @@ class CrawlSpec:
     asked: Mapping[str, str] = field(default_factory=dict)
     """The arguments of the crawl, as they were given."""
     resumes: bool = False
-    """Whether known URLs are done; otherwise a spider that asks for one again gets it."""
+    """Whether known URLs are done; otherwise a spider that requests one again gets it."""
     is_guest: bool = False
     """Whether the spider is a project's own, and keeps Scrapy's machinery."""
     reads: bool = False

@@ -68,9 +68,9 @@ class Ticket:
     entered: bool = False
     """Whether it has had its turn at its address, or needs none."""
     expected: float = 0.0
-    """Bytes that were charged for it before its answer came."""
+    """Bytes that were charged for it before its response came."""
     received: int = 0
-    """Bytes that its answer had."""
+    """Bytes that its response had."""
     asked: WireRequest | Refused | None = None
     """What goes over the wire for a request of Scrapy's engine; None for a row visited whole."""
     seed: Seed | None = None
@@ -103,7 +103,7 @@ def final_url(capture: Capture) -> str:
 
 
 def evidence(capture: Capture) -> Outcome:
-    """Return what *capture* says of its host, which decides whether the URL is asked for again."""
+    """Return what *capture* says of its host, which decides whether the URL is requested again."""
     # A host that sent one byte, be it of a handshake, is alive, whatever became of the exchange.
     answered = capture.ttfb_ms is not None or capture.tls is not None
     return Outcome(status=capture.status, failure=capture.failure, answered=answered)

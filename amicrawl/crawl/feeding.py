@@ -5,7 +5,7 @@ reader runs on a thread of its own and hands over batches; the next is read when
 room again.
 
 Lines for which no request is made have their row in the index, once: a line that is not a URL is one, so
-is a line whose URL was asked for with other metadata: the capture has its row, and this one keeps what
+is a line whose URL was requested with other metadata: the capture has its row, and this one keeps what
 else was said. A list is read again by the next crawl into the same directory, so those that are in the
 index already are found there first; from then on 24 bytes a line are kept in memory.
 """
@@ -52,7 +52,7 @@ class SkippedLine(NamedTuple):
 
 
 def repeated(seed: Seed) -> SkippedLine:
-    """Return the line of *seed*, whose URL was asked for with other metadata."""
+    """Return the line of *seed*, whose URL was requested with other metadata."""
     return SkippedLine(seed, Failure.REPEATED_SEED, _WITH_OTHER_METADATA)
 
 
@@ -178,7 +178,7 @@ async def offer_seed(run: Run, seed: Seed) -> None:
 
 
 async def _offered(run: Run, seed: Seed) -> SkippedLine | None:
-    """Offer *seed*; return the line that it is if it is to have a row, and nothing is asked for it."""
+    """Offer *seed*; return the line that it is if it is to have a row, and no request."""
     run.tally.seeds_read += 1
     key = run.key_of(seed.url)
     if isinstance(key, Refused):

@@ -54,7 +54,7 @@ def _missing_of_engine(crawler: Crawler) -> list[str]:
     try:
         engine = crawler.engine
     except RuntimeError:
-        # Without an engine there is a part of Scrapy at work that never asks for a slot.
+        # Without an engine there is a part of Scrapy at work that never needs a slot.
         return []
     slot = getattr(engine, "_slot", None)
     if slot is None:
@@ -82,7 +82,7 @@ def wake(crawler: Crawler) -> None:
 
 def _slot(crawler: Crawler) -> Any:
     """Return the slot of the engine; None where no spider is open."""
-    return crawler.engine._slot  # noqa: SLF001  # asked for by `check`
+    return crawler.engine._slot  # noqa: SLF001  # looked for by `check`
 
 
 _NOTHING: dict[object, list[object]] = {}
@@ -117,7 +117,7 @@ class EngineControls(Protocol):
     """The side of an engine that steers it."""
 
     def wake(self) -> None:
-        """Have the scheduler asked for requests soon."""
+        """Have the scheduler give requests soon."""
 
     def pause(self) -> None:
         """Start nothing more until `resume`."""
@@ -139,12 +139,12 @@ class ScrapyEngine:
         self._closing: asyncio.Future[None] | None = None
 
     def wake(self) -> None:
-        """Have the scheduler asked for requests soon, and not only at the engine's next heartbeat."""
+        """Have the scheduler give requests soon, and not only at the engine's next heartbeat."""
         if self._engine is not None:
             wake(self._crawler)
 
     def pause(self) -> None:
-        """Have Scrapy's own scheduler asked for nothing more."""
+        """Have nothing more taken from Scrapy's own scheduler."""
         if self._pauses and self._engine is not None:
             self._engine.pause()
 

@@ -31,7 +31,7 @@ REQUISITE = "amicrawl_requisite"
 SITEMAP = "amicrawl_sitemap"
 """That this is read as a sitemap, whatever its type says; as the which in a row."""
 PRIMARY = "amicrawl_primary"
-"""The start URL that this comes from, where there is more than one and a pattern asks for it."""
+"""The start URL that this comes from, where there is more than one and a pattern needs it."""
 GROWTH = "amicrawl_growth"
 """How often in a row the query has grown by further arguments from page to page."""
 AWAY = "amicrawl_away"
@@ -106,7 +106,7 @@ class SiteLinks:
 
 @dataclass(frozen=True, eq=False)
 class RedirectLinks:
-    """The targets of redirects, each asked for as the server wrote it; nothing else of a page."""
+    """The targets of redirects, each requested as the server wrote it; nothing else of a page."""
 
     frontier: DurableFrontier
     key_of: Callable[[str], UrlKey | Refused]

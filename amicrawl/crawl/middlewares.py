@@ -8,7 +8,7 @@ they enter the gate here, so that the host's next request is spaced from them to
 given up is not asked by them either. They cannot wait for a turn at an address, since nothing would
 bring them back, but they are counted there; robots.txt waits as the row that needs it.
 
-**Redirects:** each hop is a capture of its own, and its target is asked for as the server wrote it.
+**Redirects:** each hop is a capture of its own, and its target is requested as the server wrote it.
 Scrapy's middleware rewrites the target and copies the request's headers onto it, conditional ones
 included. A row of the frontier is redirected here instead: to a clean request for the `Location` as
 found. Requests that the frontier does not hold keep Scrapy's behaviour.
@@ -138,7 +138,7 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
     """Offers the target of a redirect as it was found."""
 
     def _engine_started(self) -> None:
-        # Without the parent's warning: a row is asked for without a Referer.
+        # Without the parent's warning: a row is requested without a Referer.
         self._referer_spider_middleware = None
 
     def process_response(  # type: ignore[override]  # the parent's deprecated spider argument is gone

@@ -102,7 +102,7 @@ def _starts(asked: Any) -> set[str]:
 def opened_partition(
     config: CrawlConfig, spec: CrawlSpec, identity: Identity, *, disk: Disk
 ) -> LivePartition:
-    """Return the partition of a crawl; made anew where it cannot be opened, if *spec* asks for that.
+    """Return the partition of a crawl; made anew where it cannot be opened, if *spec* requests that.
 
     *identity* is that of a new one. Raises as `LivePartition` does.
     """

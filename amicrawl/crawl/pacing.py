@@ -59,7 +59,7 @@ _JITTER = 1.0
 
 
 class Pacing:
-    """The gates of hosts and addresses, the pace, the bandwidth, and how long answers are waited for."""
+    """The gates of hosts and addresses, the pace, the bandwidth, and how long a response may take."""
 
     def __init__(
         self, config: CrawlConfig, breaker: HostBreaker, *, key_of: Callable[[str], UrlKey | Refused]
@@ -220,8 +220,8 @@ class Pacing:
 
 
 def pace_rules(config: CrawlConfig) -> PaceRules:
-    """Return the rules for the pace of hosts that *config* asks for."""
-    # Who asks for no delay at all wants none for slow answers either.
+    """Return the rules for the pace of hosts that *config* requests."""
+    # Who requests no delay at all wants none for slow responses either.
     return PaceRules(
         delay=config.delay,
         latency_factor=config.latency_factor if config.delay else 0.0,

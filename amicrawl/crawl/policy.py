@@ -5,7 +5,7 @@
     selection   which links are taken                archived pages are read again for their links
 
 `frontier/policy.json` holds what was in force last, patterns of the control file that came while the
-crawl ran among them. It is written once what a change asks for is in the
+crawl ran among them. It is written once what a change orders is in the
 journal of the frontier, and before the first request, so that a crawl that is killed neither forgets a
 change nor takes one for made.
 """

@@ -73,7 +73,7 @@ class Recorder:
             self._stages.append(stage)
 
     def record(self, item: CaptureItem) -> asyncio.Future[None]:
-        """Return what is done when *item* is written, as durably as the crawl asks for."""
+        """Return what is done when *item* is written, as durably as the crawl requests."""
         if self.fault is not None:
             raise self.fault
         if self._thread is None:

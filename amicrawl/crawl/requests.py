@@ -1,6 +1,6 @@
 """Requests: those of Scrapy, those that a row of the frontier stands for, and those that are sent.
 
-A row keeps a GET that is no more than its URL: what reads the answer is the spider's `parse`, if
+A row keeps a GET that is no more than its URL: what reads the response is the spider's `parse`, if
 anything does, and what `meta` says is of redirects and depth. A request that brings more (another
 callback, fields, cookies, objects in `meta`) is none for the frontier.
 
@@ -49,7 +49,7 @@ class ResponsesInUse:
     """Rows whose responses callbacks are reading; *settle* is called once that is over.
 
     A response opens the gate of its host at once, but its row stays in flight until what the callback
-    asked for is in the frontier: a crawl that dies in between has the page read again, as the links that
+    requested is in the frontier: a crawl that dies in between has the page read again, as the links that
     the callback had not yielded yet would be lost with a settled row.
     """
 
@@ -206,7 +206,7 @@ class RowRequests:
         target = fetchable(seed.url)
         if isinstance(target, Refused):
             return target
-        # Nearly all rows ask for the same but for the URL.
+        # Nearly all rows request the same but for the URL.
         asked = WireRequest(target.url, target.wire_url, *self._usual)
         if seed.etag or seed.last_modified:
             asked = asked._replace(fields=[*self._defaults, *_conditions(seed)])
@@ -217,7 +217,7 @@ class RowRequests:
 
 
 def _conditions(seed: Seed) -> Fields:
-    """Return the fields that ask for the page only if it differs from the earlier capture."""
+    """Return the fields that request the page only if it differs from the earlier capture."""
     fields = []
     for name, value in ((b"If-None-Match", seed.etag), (b"If-Modified-Since", seed.last_modified)):
         # What a seed list says goes into a request: only what a field value may hold (RFC 9110, 5.5).

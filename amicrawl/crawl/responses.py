@@ -56,7 +56,7 @@ class RefusedByRobots(IgnoreRequest):
 
 
 class Stopped(IgnoreRequest):
-    """The crawl ended before the fetch did: the URL is as good as not asked for."""
+    """The crawl ended before the fetch did: the URL is as good as not requested."""
 
 
 def exception_of(decision: Decision) -> IgnoreRequest:

@@ -1,4 +1,4 @@
-"""robots.txt: asked for once per origin, archived like any page, and obeyed by RFC 9309.
+"""robots.txt: requested once per origin, archived like any page, and obeyed by RFC 9309.
 
     request -> cache of verdicts -> allowed, refused, or not yet
                   |-> robots.txt fetched the way that its page goes, if nothing is known
@@ -7,13 +7,13 @@ Where robots.txt can only be had later (5xx, a connection that breaks), the row 
 and its host's gate stays shut until it is asked again; after five times its URLs are refused. Where
 no server is there at all (no such name, connection refused) and no rules are known from before, the page
 itself is tried: it fails for the same reason, and its row in the index says which. That holds only until
-it does respond, and robots.txt is asked for next. What is known is kept in `frontier/robots.json`,
-what is learnt meanwhile in `robots.jsonl` beside it, a line at once for each answer, and what other
+it does respond, and robots.txt is requested next. What is known is kept in `frontier/robots.json`,
+what is learnt meanwhile in `robots.jsonl` beside it, a line at once for each response, and what other
 readers of the frontier need in the rows of its hosts.
 
 What robots.txt decides is for the policy to say: the crawl's, or that of a host by its override. Under
 `obey-but-fetch-requisites` it is asked and its delay kept all the same, but what a page needs to be
-shown passes. Under `ignore` it is not asked for.
+shown passes. Under `ignore` it is not requested.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class _NoServerError(Exception):
 
 
 class RobotsMiddleware:
-    """Asks robots.txt before anything else of an origin is asked for."""
+    """Reads robots.txt before anything else of an origin is requested."""
 
     direct: DirectRequests | None = None
     """What fetches robots.txt as rows are fetched; None where it goes by Scrapy's engine."""
@@ -120,7 +120,7 @@ class RobotsMiddleware:
         self._journal: int | None = None
         """The descriptor of what was learnt in this crawl; None until there is something."""
         self._has_passed = False
-        """Whether an origin was passed, and may have to be asked once it answers."""
+        """Whether an origin was passed, and may have to be asked once it responds."""
         self._met: dict[str, float] = {}
         """When what is known expires, by origins whose delay is kept and whose sitemaps were offered."""
         self._policy = run.config.robots
@@ -143,7 +143,7 @@ class RobotsMiddleware:
     async def admit(
         self, url: str, ticket: Ticket | None, words: Mapping[str, object]
     ) -> Decision | None:
-        """Return why *url* is not asked for, or not now; None where it may be.
+        """Return why *url* is not requested, or not now; None where it may be.
 
         *words* are the `meta` of a request, or those of a row.
         """
@@ -185,7 +185,7 @@ class RobotsMiddleware:
         return self._run.pacing.overrides.robots_of(host, self._policy)
 
     def _heed(self, origin: str, verdict: RobotsVerdict, url: str) -> None:
-        """Do what is done once for an origin, whether its robots.txt was asked for now or known."""
+        """Do what is done once for an origin, whether its robots.txt was requested now or known."""
         is_first = origin not in self._met
         self._met.pop(origin, None)
         self._met[origin] = verdict.expires
@@ -211,7 +211,7 @@ class RobotsMiddleware:
         return cache
 
     def _wait(self, ticket: Ticket | None, *, until: float) -> Decision:
-        """Keep the host shut *until* then (Unix seconds), when robots.txt is asked for again."""
+        """Keep the host shut *until* then (Unix seconds), when robots.txt is requested again."""
         if ticket is not None:
             self._run.pacing.keep_shut(ticket, self._run.clock() + max(until - time.time(), 0.0))
         if _is_row(ticket):
@@ -220,7 +220,7 @@ class RobotsMiddleware:
         return Decision(Disposition.GIVEN_UP, "robots.txt is unreachable", Failure.ROBOTS_DENIED)
 
     async def _ask(self, origin: str, ticket: Ticket | None, url: str) -> RobotsVerdict:
-        """Return what the robots.txt at *origin* says, asking for it once however many want to know.
+        """Return what the robots.txt at *origin* says, requesting it once however many want to know.
 
         It is *url* that needs it first.
         """
@@ -237,7 +237,7 @@ class RobotsMiddleware:
         return await asyncio.shield(task)
 
     def _give_back(self, ticket: Ticket | None, reason: str) -> Decision:
-        """Have a row, for which not even robots.txt was asked for, go as if it had not been sent."""
+        """Have a row, for which not even robots.txt was requested, go as if it had not been sent."""
         if ticket is None or ticket.dispatch is None:
             reason = "robots.txt could not be asked for yet"
             return Decision(Disposition.GIVEN_UP, reason, Failure.ROBOTS_DENIED)
@@ -245,7 +245,7 @@ class RobotsMiddleware:
         return Decision(Disposition.AGAIN_NOW, reason)
 
     async def _fetch(self, origin: str, *, had_turn: bool, found: Provenance) -> RobotsVerdict:
-        """Ask for the robots.txt at *origin*; raises NotYet where its address has another host's turn.
+        """Request the robots.txt at *origin*; raises NotYet where its address has another host's turn.
 
         *had_turn*: who needs it has had its turn there, and robots.txt takes it.
         """
@@ -304,7 +304,7 @@ class RobotsMiddleware:
         return verdict
 
     def _heard(self, item: CaptureItem) -> None:
-        """Have the robots.txt of an origin that was passed asked for, now that it does answer."""
+        """Have the robots.txt of an origin that was passed requested, now that it does respond."""
         if item.capture.failure is None:
             origin = robots_url(item.capture.url)
             # Not where it is robots.txt itself that came.
@@ -382,7 +382,7 @@ class RobotsMiddleware:
         self._run.pacing.slow_down(key.host, delay.seconds)
 
     def _closed(self) -> None:
-        """Keep what is known for the next crawl; what cannot be written is asked for again."""
+        """Keep what is known for the next crawl; what cannot be written is requested again."""
         if self._journal is not None:
             os.close(self._journal)
         was_used = "_known" in vars(self)

@@ -271,7 +271,7 @@ class Run(CrawlState):
 
     @property
     def later(self) -> int:
-        """How many URLs were busy or did not answer, and are to be tried again when they are due."""
+        """How many URLs were busy or did not respond, and are to be tried again when they are due."""
         if "frontier" not in vars(self) or self.spec.continues:
             return 0
         return self.frontier.later
@@ -340,7 +340,7 @@ class Run(CrawlState):
         page: str = "",
         resource_type: str = "",
     ) -> None:
-        """Give a URL that no server was asked for its row in the index.
+        """Give a URL that was requested of no server its row in the index.
 
         *page* and *resource_type* are those of the columns.
         """

@@ -315,7 +315,7 @@ _PLACES = 1000
 
 
 class DelayedRequests:
-    """Per host key a queue in order of arrival; `next` answers with what may start.
+    """Per host key a queue in order of arrival; `next` returns what may start.
 
     It is bounded: when full, Scrapy's own queue behind it simply stays as long as it is.
     """
@@ -360,7 +360,7 @@ class DelayedRequests:
         return request
 
     def next_moment(self) -> float | None:
-        """Return the earliest moment at which `next` may answer; None where only an end opens a gate."""
+        """Return the earliest moment for `next` to return any; None where an end has to open a gate."""
         moments = [self._gates.opens_at(host) for host in self._queues]
         earliest = min(moments, default=float("inf"))
         return None if earliest == float("inf") else earliest

@@ -41,7 +41,7 @@ class Tally:
     """Counts of one crawl. Every row of the index is in exactly one of the classes."""
 
     ok: int = 0
-    """2xx and other answers that are in no class below, unchanged ones excepted."""
+    """2xx and other responses that are in no class below, unchanged ones excepted."""
     unchanged: int = 0
     """Answers equal to an earlier capture."""
     redirect: int = 0
@@ -51,9 +51,9 @@ class Tally:
     server_error: int = 0
     """5xx answers."""
     failed: int = 0
-    """Fetches that brought no answer."""
+    """Fetches that brought no response."""
     skipped: int = 0
-    """URLs that were not asked for: host given up, robots.txt, the crawl's own rules."""
+    """URLs that were not requested: host given up, robots.txt, the crawl's own rules."""
     bytes_received: int = 0
     """Bytes of response heads and bodies as received."""
     seeds_read: int = 0
@@ -83,7 +83,7 @@ class Tally:
 
     @property
     def reached_nothing(self) -> bool:
-        """Whether something was asked for and no response came, or no seed was for this shard."""
+        """Whether something was requested and no response came, or no seed was for this shard."""
         is_elsewhere = bool(self.seeds_read) and self.seeds_elsewhere == self.seeds_read
         return is_elsewhere or (self.failed > 0 and not self.responses)
 

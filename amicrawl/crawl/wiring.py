@@ -49,7 +49,7 @@ def make_wire(
     patience: AdaptiveTimeout | None = None,
     on_lag: Callable[[float], None] | None = None,
 ) -> Wire:
-    """Return a fetcher with the caps and the address guard that *config* asks for.
+    """Return a fetcher with the caps and the address guard that *config* requests.
 
     *patience* gives the seconds within which the first byte must arrive; None: at any time until the
     exchange must end.

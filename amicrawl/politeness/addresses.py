@@ -1,4 +1,4 @@
-"""Address gates: many small hosts on one machine are asked in turn, not all at once.
+"""Address gates: many small hosts on one machine take turns, not all at once.
 
     enter --- address open, line empty ---> True: the request starts, the delay runs
       '------ else: the host joins the line ---> False

@@ -100,7 +100,7 @@ class Gates:
     def probe(self, host: int, *, on: bool) -> None:
         """Have the next row of *host* come from the far end of its queue, or in its turn again.
 
-        For a host whose last response was an error: whether another part of it answers tells an
+        For a host whose last response was an error: whether another part of it responds tells an
         overloaded host from a few URLs that fail.
         """
         if on:

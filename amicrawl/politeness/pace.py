@@ -3,9 +3,9 @@
 It is the longest of
 
     the configured delay        the same for all hosts
-    Crawl-delay                 what robots.txt asks for, capped
-    a multiple of the latency   smoothed: a quarter of it is the last answer; with a ceiling of its own
-    the back-off                doubled by 429 and 5xx, from a second on; decays with other answers
+    Crawl-delay                 what robots.txt demands, capped
+    a multiple of the latency   smoothed: a quarter of it is the last response; with a ceiling of its own
+    the back-off                doubled by 429 and 5xx, from a second on; decays with other responses
 
 Back-off is for a host that is overloaded. Responses to requests that were under way at the same time
 double it once. A 5xx whose neighbours succeed is the fault of its URL: as long as fewer than a quarter
@@ -16,10 +16,10 @@ the host is asked too often, whatever its neighbours say.
 Apart from these, Retry-After names a moment before which the host is not asked at all.
 
 Every request that reaches the host is reported here: pages, robots.txt, redirects and media. A fetch
-that brought no answer says nothing of how well the host bears us, so it neither adds to the back-off nor
-takes from it. Whether the host is given up for it is decided by the breaker.
+that brought no response says nothing of how well the host bears us, so it neither adds to the back-off
+nor takes from it. Whether the host is given up for it is decided by the breaker.
 
-Pure: what follows from an answer is a function of the state before (`PaceRules.after`); `HostPace` only
+Pure: what follows from a response is a function of the state before (`PaceRules.after`); `HostPace` only
 remembers it for those hosts that are not asked at the usual pace.
 """
 
@@ -54,13 +54,13 @@ class PaceState(NamedTuple):
     """What is known of a host that bears on its pace, in seconds; zeros for what is not."""
 
     crawl_delay: float = 0.0
-    """What its robots.txt asks for, capped."""
+    """What its robots.txt demands, capped."""
     latency: float = 0.0
-    """Smoothed latency of its answers."""
+    """Smoothed latency of its responses."""
     back_off: float = 0.0
     """The interval that its errors have led to."""
     errors: float = 0.0
-    """The share of errors among its recent responses, 0 to 1; an answer counts for a 32nd."""
+    """The share of errors among its recent responses, 0 to 1; a response counts for a 32nd."""
     is_limited: bool = False
     """Whether the back-off is due to a 429."""
     stepped: float = -inf
@@ -94,9 +94,9 @@ class PaceRules:
     narrow: float = 0.1
     """The least that a response other than an error takes from the back-off."""
     decay: float = 0.125
-    """The part of the back-off that such an answer takes, if that is more than `narrow`. From the
-    ceiling, subtraction alone would take thousands of answers; halving would run into the same limit of
-    the host every second time."""
+    """The part of the back-off that such a response takes, if that is more than `narrow`. From the
+    ceiling, subtraction alone would take thousands of responses; halving would run into the same limit
+    of the host every second time."""
     retry_after_cap: float = 3600.0
     """A Retry-After beyond this is cut to it."""
 
@@ -108,7 +108,7 @@ class PaceRules:
     def after(
         self, state: PaceState, status: int, *, latency: float = 0.0, lengthens: bool = True
     ) -> PaceState:
-        """Return the state after an answer with *status* (0 where none came), *latency* seconds late.
+        """Return the state after a response with *status* (0 where none came), *latency* seconds late.
 
         *lengthens* is False for an error that belongs to the one before: it was under way already.
 
@@ -197,9 +197,9 @@ class HostPace:
     ) -> Pace:
         """Note what a request to *host* brought, at *now*, and return its pace from then on.
 
-        *status* is 0 where no answer came. *started* is when the request was sent. *latency* is the
-        seconds from there to the first byte, 0 where unknown; *retry_after* the seconds that the answer
-        asks for, believed with an error only.
+        *status* is 0 where no response came. *started* is when the request was sent. *latency* is the
+        seconds from there to the first byte, 0 where unknown; *retry_after* the seconds that the
+        response names, believed with an error only.
         """
         rules = self._rules_of.get(host, self.rules) if self._rules_of else self.rules
         known = self._states.get(host)
@@ -218,9 +218,9 @@ class HostPace:
         return Pace(rules.interval(state), until)
 
     def set_crawl_delay(self, host: int, seconds: float) -> float:
-        """Note that robots.txt of *host* asks for *seconds*, capped; return the interval from then on.
+        """Note that robots.txt of *host* demands *seconds*, capped; return the interval from then on.
 
-        It replaces what an earlier robots.txt asked for. Back-off doubles from there.
+        It replaces what an earlier robots.txt demanded. Back-off doubles from there.
         """
         rules = self._rules_of.get(host, self.rules)
         # One that the configured delay covers is nothing to remember.
@@ -233,7 +233,7 @@ class HostPace:
         """Go on from what an earlier process knew of *host*: its last interval and smoothed latency.
 
         An interval that neither the delay nor the latency explains is taken for a back-off of a host
-        that was overloaded: it decays with its answers.
+        that was overloaded: it decays with its responses.
         """
         rules = self._rules_of.get(host, self.rules)
         smoothed = latency if rules.latency_factor * latency > rules.delay else 0.0

@@ -1,4 +1,4 @@
-r"""What a robots.txt file says to one crawler: which URLs it may ask for, how fast, and sitemaps.
+r"""What a robots.txt file says to one crawler: which URLs it may request, how fast, and sitemaps.
 
     body --> lines --> the groups of our agent, or else of *, merged --> spelled --> protego
 
@@ -76,7 +76,7 @@ def product_token(agent: str | bytes) -> bytes:
 class RobotsRules:
     """What one file says to one agent. Equal if it says the same; never changes.
 
-    The patterns are kept as text and made ready for comparison when a URL is first asked for. `fold`
+    The patterns are kept as text and made ready for comparison when a URL is first requested. `fold`
     gives that memory back.
     """
 
@@ -116,11 +116,11 @@ class RobotsRules:
 
     @property
     def weight(self) -> int:
-        """About how many octets of memory it takes once a URL was asked for."""
+        """About how many octets of memory it takes once a URL was requested."""
         return 3 * len(self._rules) + self._steps[0] * _RULE_OCTETS
 
     def allows(self, url: str | bytes) -> bool:
-        """Return whether *url* may be asked for. The file itself always may."""
+        """Return whether *url* may be requested. The file itself always may."""
         if not self._rules:
             return True
         target = _target(url)

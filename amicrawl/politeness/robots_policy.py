@@ -8,7 +8,7 @@ By RFC 9309, section 2.3.1:
     5xx, none, anything else   rules known before hold, or URLs wait    after 1, 2, 4 min ... 1 h
        for the fifth time      or all URLs are refused: a crawl ends    after 24 h
 
-Redirects are followed by the caller, `MOST_REDIRECTS` in a row; the answer is what the last one gave.
+Redirects are followed by the caller, `MOST_REDIRECTS` in a row; the response is what the last one gave.
 An origin is scheme, host and port, and is named here by the URL of its robots.txt (`robots_url`).
 
 Nothing here reads a clock. `now` is Unix time in seconds, since what is known outlives the process; a
@@ -33,14 +33,14 @@ MOST_REDIRECTS = 5
 """Redirects of a robots.txt that are followed; behind them there is no file (RFC 9309, 2.3.1.2)."""
 
 LONGEST_KEPT = 24 * 3600.0
-"""Seconds after which an answer is asked for again whatever it said (RFC 9309, 2.4)."""
+"""Seconds after which a response is requested again whatever it said (RFC 9309, 2.4)."""
 MOST_ROW_TEXT = 64 << 10
 """Characters of rules and sitemaps in a row."""
 
 _SHORTEST_KEPT = 3600.0
 _FIRST_WAIT = 60.0
 LONGEST_UNREACHED = 3600.0
-"""Seconds after which a robots.txt that could not be had is asked for again."""
+"""Seconds after which a robots.txt that could not be had is requested again."""
 _PASS = 3600.0
 _MOST_PASSES = 5
 _LONGEST_STALE = 30 * 24 * 3600.0  # RFC 9309, 2.3.1.4 calls this "a reasonably long period"
@@ -76,12 +76,12 @@ class RobotsVerdict:
     rules: RobotsRules | None = None
     """Those that decide; not None with `RULES` only."""
     failures: int = 0
-    """Exchanges in a row that brought no answer."""
+    """Exchanges in a row that brought no response."""
     answered: float = 0.0
-    """Unix time in seconds of the answer that it rests on; 0 where there was none."""
+    """Unix time in seconds of the response that it rests on; 0 where there was none."""
 
     def allows(self, url: str | bytes) -> bool | None:
-        """Return whether *url*, of this origin, may be asked for; None: not known yet, it waits."""
+        """Return whether *url*, of this origin, may be requested; None: not known yet, it waits."""
         if self.access is Access.RULES and self.rules is not None:
             return self.rules.allows(url)
         return None if self.access is Access.WAIT else self.access is Access.ALLOW_ALL
@@ -127,8 +127,8 @@ def judge_robots(
 ) -> RobotsVerdict:
     """Return what an exchange for robots.txt means.
 
-    *status* is None where no answer came, *body* without content codings, *max_age* the seconds that its
-    Cache-Control allows (`max_age_of`). *previous* is what was known of the origin before
+    *status* is None where no response came, *body* without content codings, *max_age* the seconds that
+    its Cache-Control allows (`max_age_of`). *previous* is what was known of the origin before
     (`RobotsCache.previous`); a 304 confirms it. The failure number *most_failures* in a row is the last.
     """
     kept = LONGEST_KEPT if max_age is None else min(max(max_age, _SHORTEST_KEPT), LONGEST_KEPT)
@@ -158,7 +158,7 @@ def judge_absence(
 
 
 def _unanswered(now: float, previous: RobotsVerdict | None, *, most_failures: int) -> RobotsVerdict:
-    """Return what it means that no answer came, or that the server could not give one."""
+    """Return what it means that no response came, or that the server could not give one."""
     failures = 1 if previous is None else previous.failures + 1
     given_up = failures >= most_failures
     # The exponent is bounded: a number of failures can come from a file.
@@ -172,7 +172,7 @@ def _unanswered(now: float, previous: RobotsVerdict | None, *, most_failures: in
 
 
 def max_age_of(cache_control: str) -> float | None:
-    """Return the seconds that a Cache-Control field allows to keep an answer; None: it does not say."""
+    """Return the seconds that a Cache-Control field allows to keep a response; None: it does not say."""
     if _UNKEPT.search(cache_control):
         return 0.0
     match = _MAX_AGE.search(cache_control)
@@ -231,7 +231,7 @@ class RobotsCache:
         return len(self._verdicts)
 
     def find(self, origin: str, *, now: float) -> RobotsVerdict | None:
-        """Return what holds for *origin* now; None where its robots.txt must be asked for.
+        """Return what holds for *origin* now; None where its robots.txt must be requested.
 
         To be called for every URL: what others hold on to is not counted as memory.
         """
@@ -264,7 +264,7 @@ class RobotsCache:
             self._drop(next(iter(self._verdicts)))
 
     def heard_from(self, origin: str) -> None:
-        """Note that *origin* has answered something: where it was only passed, it is to be asked now.
+        """Note that *origin* has responded something: where it was only passed, it is to be asked now.
 
         Not for ever, though, where all but its robots.txt can be had.
         """
@@ -276,7 +276,7 @@ class RobotsCache:
         """Yield what is known, the origins used last at the end, as objects for JSON.
 
         Rules are written as the file that says the same. An origin whose file has more than
-        `MOST_ROW_TEXT` characters is left out, as is one that was passed: both are asked again.
+        `MOST_ROW_TEXT` characters is left out, as is one that was passed: both are requested again.
         """
         for origin, (verdict, size) in list(self._verdicts.items()):
             row = row_of_verdict(origin, verdict) if size <= MOST_ROW_TEXT else None
@@ -296,7 +296,7 @@ class RobotsCache:
         """Return a cache with what *rows* say; *limits* as for a new one.
 
         They hold for the agent that they were *written_for*; for another *agent* all are passed over, as
-        are rows that are no such objects and those whose answer is older than 30 days.
+        are rows that are no such objects and those whose response is older than 30 days.
         """
         cache = cls(**limits)
         if product_token(agent) == product_token(written_for):

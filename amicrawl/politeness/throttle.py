@@ -1,13 +1,12 @@
-"""Throttle: how many requests are under way, how long an answer is waited for, how many bytes come.
+"""Throttle: how many requests are under way, how long a response is waited for, how many bytes come.
 
 The in-flight limit grows by one with every completed response and shrinks when requests to hosts that
-are known to answer are lost: additive increase, multiplicative decrease, as in congestion control (RFC
-5681), with an average of losses in place of a single one. Slow answers never shrink it: a slow server is
-not a full uplink. Where it holds rows back and hardly a response completes, hosts that say nothing hold
-it: it grows by a quarter then, four times a second, so that they do not hold up others. A quarter of it
-is kept for hosts that have sent something. While the event
-loop is late it does not grow, and shrinks towards where it began: what is asked for beyond that waits
-here, and not at a server.
+are known to respond are lost: additive increase, multiplicative decrease, as in congestion control (RFC
+5681), with an average of losses in place of a single one. Slow responses never shrink it: a slow server
+is not a full uplink. Where it holds rows back and hardly a response completes, hosts that say nothing
+hold it: it grows by a quarter then, four times a second, so that they do not hold up others. A quarter
+of it is kept for hosts that have sent something. While the event loop is late it does not grow, and
+shrinks towards where it began: what is requested beyond that waits here, and not at a server.
 
 The time for the first byte follows the latencies seen so far, counted in a histogram of nine ranges.
 After every 64 of them it becomes twice their 95th percentile, read as the upper edge of its range,
@@ -126,14 +125,14 @@ class InflightLimit:
         stands_still = self.holds_back and self._completed * _STANDSTILL < self.limit
         self._looks = self._completed = 0
         self.holds_back = False
-        # Where hosts that have answered before are lost, too, the network is at fault: more is worse.
+        # Where hosts that have responded before are lost, too, the network is at fault: more is worse.
         if not stands_still or self._late or self.congested or self.limit >= self._maximum:
             return False
         self.limit = min(self._maximum, self.limit + max(1, self.limit // 4))
         return True
 
     def lost(self) -> None:
-        """Note a timeout of a host that has answered before.
+        """Note a timeout of a host that has responded before.
 
         Other failures say nothing of the network between us and the hosts, and are not reported here.
         """
@@ -165,7 +164,7 @@ class AdaptiveTimeout:
         self._counts = [0] * (len(_EDGES) + 1)
 
     def answered(self, latency: float) -> None:
-        """Note an answer that came *latency* seconds after its request."""
+        """Note a response that came *latency* seconds after its request."""
         self._counts[bisect_right(_EDGES, latency)] += 1
         self._count += 1
         if self._count % _EVERY == 0:
@@ -184,7 +183,7 @@ class AdaptiveTimeout:
 
 
 _SIZE_WEIGHT = 0.1
-"""What one answer weighs in the average of sizes."""
+"""What one response weighs in the average of sizes."""
 _SWEEP_FROM = 1024
 """Buckets that may be held before the first look for some to forget."""
 
@@ -197,7 +196,7 @@ class Bandwidth:
                          '-- shut --'           bucket is shut. `paid` lies at most a burst in the past.
 
     A body has come before its size is known, so `spend` is never refused: it may overdraw a bucket, and
-    nothing more should be asked for until what was spent is paid off. Over any time t after a start that
+    nothing more should be requested until what was spent is paid off. Over any time t after a start that
     was allowed, what is spent is at most rate x (t + burst), and what came last.
 
     What comes last is little from one host. Over all hosts it is the bodies of everything that is in
@@ -260,7 +259,7 @@ class Bandwidth:
             self._host_paid[host] = max(paid, full) + nbytes / self._per_host
 
     def total_opens_at(self) -> float:
-        """Return the moment from which anything may be asked for; it may be long past."""
+        """Return the moment from which anything may be requested; it may be long past."""
         return self._paid
 
     def host_opens_at(self, host: int) -> float:

@@ -125,7 +125,7 @@ class ObjectBucket:
         self._path = path.rstrip("/")
 
     def probe(self) -> None:
-        """Ask for the bucket, and for the path in it; FileNotFoundError where there is no bucket."""
+        """Look for the bucket, and for the path in it; FileNotFoundError where there is no bucket."""
         bucket = self._path.partition("/")[0]
         with _as_os_errors():
             if self._filesystem.get_file_info(bucket).type.name == "NotFound":
@@ -201,7 +201,7 @@ def open_bucket(url: str, *, disk: Disk) -> Bucket:
     """Return the bucket at *url*, which is there and may be looked at.
 
     Raises UsageError for a URL that means no bucket or holds a secret, and where there is no such
-    bucket; OutputError where the store does not let us in, or does not answer.
+    bucket; OutputError where the store does not let us in, or does not respond.
     """
     bucket = _bucket(url, disk=disk)
     try:
@@ -236,7 +236,7 @@ def check_keeps_state(url: str, what: str) -> None:
 def check_bucket_url(url: str) -> SplitResult:
     """Return the parts of *url*; raises UsageError where it means no bucket or holds a secret.
 
-    Nothing is asked for: whether the bucket is there is found out by `open_bucket`.
+    Nothing is requested: whether the bucket is there is found out by `open_bucket`.
     """
     try:
         parts = urlsplit(url)

@@ -23,14 +23,14 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
                     why a browser did not show the page as a whole
     etag            ETag as sent; for a 304 without one, the seed's
     last_modified   Last-Modified as sent; for a 304 without one, the seed's
-    final_url       where a redirect points; for other answers the URL itself; empty for a failure
+    final_url       where a redirect points; for other responses the URL itself; empty for a failure
     ip_address      the address that was dialled
     protocol        http/1.1, h2 ...
     ttfb_ms         from the start of the request to the first byte; null where none came
     duration_ms     from the start of the request to the last byte
     truncated       why the payload is not whole: length, time, disconnect, unspecified; else empty
     record_id       WARC-Record-ID of that record; empty for a failure
-    attempts        how often the URL was asked for until this came of it
+    attempts        how often the URL was requested until this came of it
     payload_digest  WARC-Payload-Digest of the record with the payload, where it is not that of `digest`,
                     as for a chunked body; else empty
     original_url    of a revisit, the URL of the record with the payload; else empty
@@ -39,8 +39,8 @@ null: what is not known is empty. `ttfb_ms` alone may be null.
     link            how it was found: seed, link, requisite, redirect, sitemap, or robots (robots.txt
                     and what it names); empty where unknown
     hops            how many URLs lead to it, each first found on the one before; 0 for a start URL
-    page            the URL of the page in a browser that it belongs to; empty for what none asked for
-    resource_type   what that browser asked for it as: document, stylesheet, image, media, font, script,
+    page            the URL of the page in a browser that it belongs to; empty for what none requested
+    resource_type   what that browser requested it as: document, stylesheet, image, media, font, script,
                     texttrack, xhr, fetch, eventsource, websocket, manifest, other; empty likewise
 """
 
@@ -151,14 +151,14 @@ class CaptureItem:
     capture: Capture
     seed: Seed
     attempts: int = 1
-    """How often the URL was asked for until this came of it, this time included."""
+    """How often the URL was requested until this came of it, this time included."""
     final_url: str = ""
-    """Where a redirect points, resolved; empty for any other answer."""
+    """Where a redirect points, resolved; empty for any other response."""
     provenance: Provenance = OF_SEED
     page: str = ""
     """The URL of the page in a browser that it belongs to; empty for none."""
     resource_type: str = ""
-    """What that browser asked for it as; empty where none did."""
+    """What that browser requested it as; empty where none did."""
     page_fault: str = ""
     """Why that browser did not show the page as a whole; empty where it did."""
     resources: Sequence[Resource] = ()
@@ -285,7 +285,7 @@ def _described(item: CaptureItem) -> tuple[str, str, str]:
 
 
 def validators_of(item: CaptureItem) -> tuple[str, str]:
-    """Return ETag and Last-Modified by which to ask for the URL of *item* the next time."""
+    """Return ETag and Last-Modified by which to request the URL of *item* the next time."""
     # Its row has been made by then, in a crawl.
     return (item.described or _described(item))[1:]
 

@@ -1,4 +1,4 @@
-"""`crawl.json`: what a crawl was asked for, what came of it, and which files it left.
+"""`crawl.json`: what a crawl was to do, what came of it, and which files it left.
 
     format            1
     software          amicrawl/<version>

@@ -1,6 +1,6 @@
 """Digests of a capture: of its block, of what readers take for its payload, and of the payload itself.
 
-A WARC file and the index ask for different things. `WARC-Payload-Digest` is checked by the readers in
+A WARC file and the index need different things. `WARC-Payload-Digest` is checked by the readers in
 use (warcio, fastwarc) against everything behind the first blank line of the block, chunk sizes and all;
 so that is what it is computed over, and it is left out where those readers would not agree on where the
 payload begins. The index wants the payload proper, without transfer coding, since a server may chunk

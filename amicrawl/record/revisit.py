@@ -4,7 +4,7 @@
     304 to a conditional request                  revisit, server-not-modified  yes
     the payload that the seed's digest names      revisit, identical digest     yes
     that payload, but for its content coding      response                      yes
-    a payload of this crawl (if asked for)        revisit, identical digest     no
+    a payload of this crawl (if requested)        revisit, identical digest     no
     anything else                                 response                      no
 
 A truncated capture is stored as a response, always: what was cut off may have differed. So is an empty
@@ -12,7 +12,7 @@ payload, which every 204 and redirect on the web shares; pointing one at another
 related. Where `store_unchanged` is set, payloads are stored again. In these three cases `unchanged`
 still says what the digests say.
 
-A seed's digest may be that of a body without content coding: its producer asked for none, as the
+A seed's digest may be that of a body without content coding: its producer requested none, as the
 original crawler does. A payload that comes coded is decoded and compared once more; it is stored, since
 the record of before holds other bytes, and the next crawl finds the digest of these. Pure.
 """
@@ -149,7 +149,7 @@ class Originals:
 
 
 def _was_conditional(capture: Capture, seed: Seed) -> bool:
-    """Tell whether the request asked for a 304; by the seed where the request's bytes are not known."""
+    """Tell whether the request allowed a 304; by the seed where the request's bytes are not known."""
     if capture.request:
         return _CONDITION.search(capture.request) is not None
     return bool(seed.etag or seed.last_modified)

@@ -4,10 +4,10 @@
        bytes are never written over, unless they are an earlier state of the same file of this crawl
     2  the name is noted as begun, here
     3  the file is sent, and summed up on its way: it must be the one that was sealed
-    4  the object's size is asked for, and all of it read back and summed up, again after some seconds
+    4  the object's size is requested, and all of it read back and summed up, again after some seconds
        where the store shows what was there before
     5  it is listed in `uploaded.json`, here and then in the bucket
-    6  where that is asked for, a WARC file is removed here
+    6  where that is requested, a WARC file is removed here
 
 A failure at any step leaves everything as it was, and the next attempt begins again at 1. Only WARC
 files are ever removed: the index, `crawl.json` and the frontier are what a crawl goes on from, and
@@ -194,7 +194,7 @@ class Uploads:
         ]
 
     def closing_files(self, *, frontier: bool = False) -> list[SealedFile]:
-        """Return what goes up at the end: the index, the frontier if asked for, `crawl.json`."""
+        """Return what goes up at the end: the index, the frontier if requested, `crawl.json`."""
         names = [TABLE_NAME, FILE_NAME]
         with explained(self._directory, "read"):
             if frontier:
@@ -205,7 +205,7 @@ class Uploads:
         return [SealedFile(name, file.size, file.records, file.sha256) for name, file in files]
 
     def upload(self, file: SealedFile) -> None:
-        """Have *file* in the bucket, listed there, and if asked for removed here.
+        """Have *file* in the bucket, listed there, and if requested removed here.
 
         Raises OutputError where it may be tried again, ConflictError and NotAsSealedError where that is
         of no use, StoppedError where it was asked to stop.

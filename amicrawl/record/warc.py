@@ -13,7 +13,7 @@ field or a record.
 An exchange is a request record (where the bytes that were sent are known) and, right behind it, the
 response or revisit record. Each names the other by `WARC-Concurrent-To`, so that a reader who was sent
 to one of them finds the other, and both bear the moment the request began as `WARC-Date`. Where the
-crawl asks for it, a metadata record is before them, with the fields that Heritrix writes: `via`,
+crawl requests it, a metadata record is before them, with the fields that Heritrix writes: `via`,
 `hopsFromSeed`, `fetchTimeMs`, and `seed` for a start URL.
 
 The block of an identical-digest revisit is the response's head alone, which the standard wants marked

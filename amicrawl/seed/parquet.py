@@ -278,9 +278,9 @@ def captures_columns(names: Sequence[str]) -> list[str]:
 
 
 def seed_of_capture(row: Mapping[str, object], flaw: Flaw) -> Seed | None:
-    """Return the seed that asks for *row* again; raise NotASeedError where its URL cannot be asked.
+    """Return the seed that requests *row* again; raise NotASeedError where its URL cannot be requested.
 
-    None for a robots.txt that the earlier crawl asked for by itself: the next one does so, too.
+    None for a robots.txt that the earlier crawl requested by itself: the next one does so, too.
     """
     meta = row["meta_json"] if isinstance(row["meta_json"], str) else ""
     url = url_of(row, flaw, meta)

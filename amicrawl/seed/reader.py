@@ -2,7 +2,7 @@
 
     source -> packing undone -> format -> seeds, and faults beside them
 
-Everything is read as it is asked for: a list of ten million lines takes no more memory than one of ten.
+Everything is read as it is requested: a list of ten million lines takes no more memory than one of ten.
 Of a list that Spark reads, `BatchReader` takes Arrow batches, in any order and on any machine.
 """
 

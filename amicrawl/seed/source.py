@@ -41,7 +41,7 @@ OUTPUT_BLOCK = 256 * 1024
 _ZSTD_INPUT = 512
 """Bytes given to the Zstandard decoder at once: it knows no limit, and 4 can stand for 128 KiB."""
 _ZSTD_WINDOW = 1 << 27
-"""Largest window, in bytes, that a frame may ask for: that of `zstd --long`."""
+"""Largest window, in bytes, that a frame may request: that of `zstd --long`."""
 _GZIP = 31
 """The `wbits` of zlib that mean a gzip header and trailer."""
 
@@ -229,7 +229,7 @@ def _begun(name: str, file: BinaryIO, *, path: Path | None) -> SeedSource:
 
 
 def _read(name: str, file: BinaryIO) -> Iterator[bytes]:
-    # `read` of a buffered pipe waits until it has all it was asked for; `read1` hands on what came.
+    # `read` of a buffered pipe waits until it has all it was to read; `read1` hands on what came.
     read = getattr(file, "read1", file.read)
     try:
         while block := read(_READ):

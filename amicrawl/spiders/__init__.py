@@ -30,7 +30,7 @@ class FrontierSpider(Spider):
     async def start(self) -> AsyncIterator[Any]:
         """Offer to the frontier what the crawl begins with, and yield nothing."""
         await self.offer()
-        # An empty loop makes this the asynchronous generator that Scrapy asks for.
+        # An empty loop makes this the asynchronous generator that Scrapy needs.
         nothing: tuple[Any, ...] = ()
         for item in nothing:
             yield item

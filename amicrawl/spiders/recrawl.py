@@ -22,7 +22,7 @@ AGES = f"{PREFIX}RECRAWL_AFTER"
 class RecrawlSpider(FrontierSpider):
     """Fetches what is due of an earlier crawl. Arguments: `amicrawl.crawl.arguments.RecrawlArguments`.
 
-    Each request says what is known of the last capture (`ETag`, `Last-Modified`). An answer that brings
+    Each request says what is known of the last capture (`ETag`, `Last-Modified`). A response that brings
     nothing new becomes a revisit record, which points at the record that holds the payload.
     """
 

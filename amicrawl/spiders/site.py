@@ -80,7 +80,7 @@ class SiteSpider(FrontierSpider):
 
 
 class JobSpider(SiteSpider):
-    """The spider `site`, with what the record of a job asks for in place of arguments."""
+    """The spider `site`, with what the record of a job requests in place of arguments."""
 
     name = "job"
 

@@ -126,7 +126,7 @@ class KeptScheduler(Scheduler):
     def _forget_what_is_through(self) -> None:
         """Take out of the journal what is not in progress any more.
 
-        Scrapy does not say when a callback is through. It asks for the next request right after.
+        Scrapy does not say when a callback is through. It takes the next request right after.
         """
         if self._taken:
             progress = requests_in_progress(self._crawler)
@@ -209,7 +209,7 @@ class RequestJournal:
 class _HeldBack:
     """The file of a duplicate filter, written when `flush` says so and not before.
 
-    A fingerprint that is on disk before its request would keep that from ever being asked for.
+    A fingerprint that is on disk before its request would keep that from ever being requested.
     """
 
     def __init__(self, file: BinaryIO) -> None:

@@ -65,7 +65,7 @@ class Outgoing:
             self._outbox().sync()
 
     def force(self) -> Future[None]:
-        """Have the frontier forced to disk, as far as the crawl asks for it, on the same thread."""
+        """Have the frontier forced to disk, as far as the crawl requests it, on the same thread."""
         run = self._run
         is_forced = run.has_frontier and run.config.durability is not Durability.NONE
         return self._forcing.submit(run.frontier.sync if is_forced else lambda: None)

@@ -37,7 +37,7 @@ _REFUSED = ("bucket", "webhooks", "metrics", "max_urls")
 
 
 def as_process(crawler: Crawler, arguments: Arguments, *, job: str = "") -> Arguments:
-    """Return *arguments* as this process follows them; become the parent where several are asked for.
+    """Return *arguments* as this process follows them; become the parent where several are wanted.
 
     *job* is the name that scrapyd gave the crawl. Raises UsageError where several processes cannot be
     had.

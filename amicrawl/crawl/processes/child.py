@@ -288,7 +288,7 @@ class Process(PartitionMember):
             try:
                 await self._writer.drain()
             except OSError:
-                # The parent is gone; the next one asks for what it has not heard.
+                # The parent is gone; the next one is sent what this one has not heard.
                 return
             finally:
                 self._writer.close()

@@ -1,6 +1,6 @@
 """The parent of a crawl in several processes: one command, one directory, one line of progress, one end.
 
-It is the process in which the spider was asked for `processes=N`; each child is a fork of it that
+It is the process in which the spider was given `processes=N`; each child is a fork of it that
 crawls by the same command line, with `AMICRAWL_PROCESS` in its environment. The parent fetches nothing
 and keeps nothing: links are in the outboxes of the children until the other child has them. So it can be
 killed at any moment; the children stop in order then, and the same command, with the same number of
@@ -402,7 +402,7 @@ async def _ended(child: CrawlProcess) -> int:
 
 
 def become_parent(order: Order) -> NoReturn:
-    """Be the parent of the processes that *order* asks for, and exit with their exit code."""
+    """Be the parent of the processes that *order* names, and exit with their exit code."""
     prepare_forks()
     try:
         order.directory.mkdir(parents=True, exist_ok=True)

@@ -193,7 +193,7 @@ class MetricsEndpoint(CrawlExtension):
         self._server = await asyncio.start_server(self._serve, sock=self._socket, limit=_HEAD_LIMIT)
 
     def _stopped(self) -> None:
-        # Not at spider_closed: what a crawl looks like while its last calls are made can be asked for.
+        # Not at spider_closed: what a crawl looks like while its last calls are made can be seen.
         if self._server is not None:
             self._server.close()
 
@@ -210,7 +210,7 @@ class MetricsEndpoint(CrawlExtension):
                 writer.write(self._answer(head))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            # A client that asks for nothing, or for too long, is not worth a line of the log.
+            # A client that requests nothing, or for too long, is not worth a line of the log.
             pass
         finally:
             del self._connections[writer]

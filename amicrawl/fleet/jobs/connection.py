@@ -39,7 +39,7 @@ SERVER_SETTINGS = {"REDIS_URL": "url", "REDIS_HOST": "host", "REDIS_PORT": "port
 CONNECT_TIMEOUT = 5.0
 """Seconds for a connection to be made, unless `REDIS_PARAMS` says otherwise."""
 ANSWER_TIMEOUT = 5.0
-"""Seconds for an answer to begin, unless `REDIS_PARAMS` says otherwise."""
+"""Seconds for a response to begin, unless `REDIS_PARAMS` says otherwise."""
 
 # Full, a replica, unable to save, without its replicas, held up by a script: none of it is for ever.
 _FOR_NOW = (
@@ -49,13 +49,13 @@ _FOR_NOW = (
 
 
 class RedisUnavailable(AmicrawlError):  # noqa: N818  # a state of the world, named as such
-    """Redis does not answer, or stopped doing so in the middle. What was asked may have been done."""
+    """Redis does not respond, or stopped doing so in the middle. What was asked may have been done."""
 
     exit_code = ExitCode.UNAVAILABLE
 
 
 class RedisRefused(UsageError):  # noqa: N818
-    """Redis answers, and does not let us: a wrong password, or a user without that right."""
+    """Redis responds, and does not let us: a wrong password, or a user without that right."""
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ def connect(
         "socket_timeout": ANSWER_TIMEOUT,
         "health_check_interval": 0,
         **settings.params,
-        # A script that counts must not run twice because its first answer was lost.
+        # A script that counts must not run twice because its first response was lost.
         "retry": Retry(NoBackoff(), 0),
         **params,
         "encoding": "utf-8",

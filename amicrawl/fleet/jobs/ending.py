@@ -147,7 +147,7 @@ class Ending:
     def _is_counting(self, attempt: JobAttempt) -> bool:
         """Have the index counted where the crawl has not reported all of it; return whether that runs.
 
-        It has not where Redis did not answer at its end, or has forgotten the job since, and where an
+        It has not where Redis did not respond at its end, or has forgotten the job since, and where an
         earlier attempt was cut off.
         """
         if attempt.counting is None and attempt.claim.directory:

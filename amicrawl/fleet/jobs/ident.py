@@ -162,7 +162,7 @@ def _host(written: str) -> str:
 
 
 def _label(label: str) -> str:
-    """Return one label of a host name in ASCII; leniently, as names are that are really asked for."""
+    """Return one label of a host name in ASCII; leniently, as names are that are really requested."""
     try:
         return idna.encode(label, uts46=True).decode() if label else ""
     except idna.IDNAError:

@@ -160,7 +160,7 @@ class RefusedEntry:
 
 
 class Claims:
-    """The claims in one database. Every method raises RedisUnavailable where Redis does not answer."""
+    """The claims in one database. Every method raises RedisUnavailable where Redis does not respond."""
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ class HeartbeatMonitor:
         self._left, self._at = left, answered
 
     def could_not_look(self, now: float) -> None:
-        """Take in that Redis did not answer: so the crawl may not have reached it either."""
+        """Take in that Redis did not respond: so the crawl may not have reached it either."""
         self._left = None
         self.begin_anew(now)
 

@@ -1,7 +1,7 @@
 """Link: the way between one crawl and Redis, on a thread of its own.
 
     event loop --- feed, once a second --> link --- one script --> figures, log, facts, heartbeat, lease
-    event loop <-- at news --------------- link <-- its answer --- settings, abort, pause, or: LOST
+    event loop <-- at news --------------- link <-- its response --- settings, abort, pause, or: LOST
 
 The crawl never waits for it. What it is fed is kept until Redis has taken it: figures as they stand,
 log entries up to the room of the inbox. A crawl whose event loop hangs feeds nothing, so nothing is
@@ -48,7 +48,7 @@ EVERY = 1.0
 _LISTEN = 0.2
 _RE_READ = 30.0
 _LONGEST_WAIT = 2.0
-"""Seconds between two tries while Redis does not answer: well below the reaper's `GRACE`."""
+"""Seconds between two tries while Redis does not respond: well below the reaper's `GRACE`."""
 _MOST_ENTRIES = 2000
 _MOST_TEXT = 4 * 1024**2
 _MOST_MESSAGES = 100
@@ -83,8 +83,8 @@ class CrawlLink(HeldLease):
     ) -> None:
         """*copy* names unit and token, and is kept up to date here.
 
-        *on_answer* is called on the link's thread with each answer that has news. *renewed* is when, by
-        `steady_clock`, the lease was known to be good for *ttl*; None for not at all.
+        *on_answer* is called on the link's thread with each response that has news. *renewed* is when,
+        by `steady_clock`, the lease was known to be good for *ttl*; None for not at all.
         """
         super().__init__(ttl.total_seconds(), renewed=renewed)
         self._store = store

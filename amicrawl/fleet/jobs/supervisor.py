@@ -34,7 +34,7 @@ TICK = 0.2
 SECOND = 1.0
 """Seconds between two rounds of requests to Redis, at most a quarter of the lease."""
 LONGEST_PAUSE = 5.0
-"""Longest pause, in seconds, between two tries while Redis does not answer."""
+"""Longest pause, in seconds, between two tries while Redis does not respond."""
 HURRY = 15.0
 """Seconds that crawls have to seal their files after the second signal, before they are killed."""
 
@@ -53,7 +53,7 @@ class Mode(IntEnum):
 
 @dataclass(slots=True)
 class _Outage:
-    """How long Redis has not answered."""
+    """How long Redis has not responded."""
 
     failures: int = 0
     until: float = field(default=float("-inf"))
@@ -234,7 +234,7 @@ class Supervisor(ABC, Generic[Unit]):
                     attempt.copying.stop()
 
     def _could_not(self, error: Exception, now: float) -> None:
-        """Note that Redis did not answer."""
+        """Note that Redis did not respond."""
         if not self._outage.failures:
             self._report(f"{error} The crawls continue. Trying again.")
         failures = self._outage.failures + 1

@@ -321,7 +321,7 @@ class BatchExchange(HeldLease):
 
     def _failed(self, error: AmicrawlError) -> None:
         self._failures += 1
-        # Batches may have been handed to us by an answer that never came.
+        # Batches may have been handed to us by a response that never came.
         self._after = "0"
         if not self.trouble:
             logger.warning("The crawl continues without Redis while its lease is valid: %s", error)

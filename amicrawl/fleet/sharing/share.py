@@ -172,7 +172,7 @@ class NoPartition:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to a worker that reports how its partition is."""
+    """The response to a worker that reports how its partition is."""
 
     lease: str
     """`renewed`, `regained`, `lost`, or `gone` where Redis knows nothing of the crawl."""
@@ -379,7 +379,7 @@ class Share:
 
 @contextmanager
 def _understood(store: JobStore) -> Iterator[None]:
-    """Turn an answer that says our keys hold something else into a sentence."""
+    """Turn a response that says our keys hold something else into a sentence."""
     with store.answering():
         try:
             yield

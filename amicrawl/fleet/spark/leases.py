@@ -96,7 +96,7 @@ class LeaseServer:
         self._thread.join()
 
     def answer(self, said: dict[str, Any]) -> dict[str, Any]:
-        """Return the answer to what an attempt *said*: whether it has the lease, and for how long."""
+        """Return the response to what an attempt *said*: whether it has the lease, and for how long."""
         number, attempt = int(said["partition"]), str(said["attempt"])
         with self._lock:
             holder, until = self._granted.get(number, ("", 0.0))
@@ -164,7 +164,7 @@ class PartitionLease(HeldLease):
                 return
 
     def _asked(self, wants: str) -> bool:
-        """Ask the driver; tell whether the lease is ours. A driver that does not answer says nothing."""
+        """Ask the driver; tell whether the lease is ours. A silent driver says nothing."""
         started = self._clock()
         said = {"secret": self._address.secret, "partition": self._number, "attempt": self._attempt}
         try:

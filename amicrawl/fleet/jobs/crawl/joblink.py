@@ -83,7 +83,7 @@ class JobLink:
         self._counting: threading.Thread | None = None
         self._writing: asyncio.Future[None] | None = None
         self._faults: set[str] = set()
-        """What in Redis could not be followed when it last answered with news."""
+        """What in Redis could not be followed when it last responded with news."""
         self._complaints: set[asyncio.Future[None]] = set()
         # Whatever the start takes: a list that is fetched, a large directory that is repaired.
         self._link.grant(_OPENING)

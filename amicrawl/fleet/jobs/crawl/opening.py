@@ -73,7 +73,7 @@ def open_job(
     In *environment*, a pipeline says what it has claimed.
 
     Raises UsageError where it is not an ident or cannot be claimed, InputError where there is no such
-    job, RedisUnavailable where Redis does not answer for a while, LeaseLost where another owner has it.
+    job, RedisUnavailable where Redis does not respond for a while, LeaseLost where another owner has it.
     """
     unit = environment.get(UNIT_VARIABLE) or checked_ident(ident)
     token = environment.get(TOKEN_VARIABLE, "")
@@ -214,7 +214,7 @@ def _how(claim: Claim, directory: Path) -> str:
 
 
 def _patiently(work: Any) -> HeldJob:
-    """Do *work*, again and again while Redis does not answer, for a while."""
+    """Do *work*, again and again while Redis does not respond, for a while."""
     until = time.monotonic() + _PATIENCE
     while True:
         try:

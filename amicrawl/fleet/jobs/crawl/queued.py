@@ -134,7 +134,7 @@ class QueueFeed:
         crawler.signals.connect(self._closed, signals.spider_closed)
 
     async def feed(self) -> None:
-        """Take seeds until the crawl is to end, or nothing came for as long as was asked for."""
+        """Take seeds until the crawl is to end, or nothing came for as long as was requested."""
         run = run_of(self._crawler)
         consumer = self._arguments.consumer or _consumer_of(run)
         self._queue = SeedQueue(

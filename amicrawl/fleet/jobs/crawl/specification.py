@@ -68,7 +68,7 @@ _SECRET = frozenset({"auth", "auth_port", "allow_plain"})
 
 
 def take_settings(job: HeldJob, settings: BaseSettings) -> None:
-    """Set in *settings* what the record of *job* and its crawl file ask for, where the spider stands.
+    """Set in *settings* what the record of *job* and its crawl file request, where the spider stands.
 
     Raises InputError for a crawl file that cannot be followed.
     """
@@ -138,7 +138,7 @@ def arguments_of(job: HeldJob, config: CrawlConfig) -> dict[str, str]:
 def fetched(url: str, config: CrawlConfig) -> bytes:
     """Return what lies at *url*, redirects followed, over the guarded wire of a crawl by *config*.
 
-    Raises InputError for any answer but a whole one with status 200, and for one that is too large.
+    Raises InputError for any response but a whole one with status 200, and for one that is too large.
     """
     outcome: list[bytes | Exception] = []
 
@@ -270,7 +270,7 @@ def open_job_of(
 ) -> tuple[HeldJob, SiteArguments, tuple[Seed, ...]]:
     """Claim the job that the arguments *given* name, and read its start URLs.
 
-    What the job asks for is set in the settings of *crawler*. Raises as `JobArguments.parse`,
+    What the job requests is set in the settings of *crawler*. Raises as `JobArguments.parse`,
     `open_job`, `take_settings`, `arguments_of` and `read_starts` do.
     """
     arguments = JobArguments.parse(given)
