@@ -270,6 +270,12 @@ class Run(CrawlState):
         return self.frontier.queued + self.frontier.in_flight
 
     @property
+    def urls_by_state(self) -> dict[str, int]:
+        """How many rows of the frontier have each state; none where the crawl never got that far."""
+        counts = self.frontier.counts if "frontier" in vars(self) else {}
+        return {status.name.lower(): number for status, number in counts.items()}
+
+    @property
     def later(self) -> int:
         """How many URLs were busy or did not respond, and are to be tried again when they are due."""
         if "frontier" not in vars(self) or self.spec.continues:

@@ -261,6 +261,7 @@ def test_a_running_crawl_is_steered_by_files_and_signals(tmp_path: Path) -> None
     status = crawling.status()
     assert (status["state"], status["finish_reason"]) == ("finished", "stop-file")
     assert status["waiting"] == 300 - len(server.requests)
+    assert sum(status["urls"].values()) == 300
     assert not (control / "stop").exists()
     assert not list((tmp_path / "out").glob("*.open"))
     assert "Traceback" not in crawling.stderr

@@ -226,18 +226,23 @@ def test_what_a_server_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:
         assert page.locator("img, main script").count() == 0
 
 
-def test_a_host_is_shown_with_what_it_waits_for_how_long_and_its_share(tmp_path: Path) -> None:
+def test_urls_are_shown_by_state_and_hosts_with_their_wait_and_share(tmp_path: Path) -> None:
     names = ["a.example", "a.example", "a.example", "b.example"]
     rows = [index_row(f"http://{name}/{n}", host=name, status=200) for n, name in enumerate(names)]
     (tmp_path / "captures-00000.open").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     (tmp_path / "control").mkdir()
     hosts = [{"name": "a.example", "waiting": 7, "pages": 3, "opens_in": 1.5, "reason": "delay"}]
-    (tmp_path / "control" / "status.json").write_text(json.dumps({"state": "running", "hosts": hosts}))
+    urls = {"pending": 7, "captured": 1300, "gone": 0}
+    status = {"state": "running", "hosts": hosts, "urls": urls}
+    (tmp_path / "control" / "status.json").write_text(json.dumps(status))
     with watching(tmp_path) as url, urllib.request.urlopen(f"{url}live") as response:
         text = response.read().decode()
     row = re.search(r">a\.<wbr>example</th>(.*?)</tr>", text)
     assert row is not None
     assert re.findall(r"<td[^>]*>([^<]*)", row[1]) == ["–", "7", "3", "75 %", "1.5 s: delay"]
+    known = re.search(r'id="urls">(.*?)</p>', text)
+    assert known is not None
+    assert re.sub("<[^>]+>", "", known[1]) == "URLs known, by state: pending 7, captured 1,300"
 
 
 JPEG = b"\xff\xd8\xff\xe0 not much of a picture"

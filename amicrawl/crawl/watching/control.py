@@ -273,6 +273,7 @@ class Steering:
             "ignores": run.in_force.ignores,
             "metrics": run.metrics_url or None,
             "waiting": run.waiting,
+            "urls": run.urls_by_state,
             "in_flight": run.frontier.in_flight if run.has_frontier else 0,
             "memory": own_memory(),
             "free": free_bytes(run) or 0,

@@ -132,8 +132,7 @@ class CrawlMetrics:
         states = ("read", "bad", "elsewhere", "known")
         yield "amicrawl_seeds_total", {state: getattr(tally, f"seeds_{state}") for state in states}
         if run.has_frontier:
-            counts = run.frontier.counts.items()
-            yield "amicrawl_urls", {status.name.lower(): count for status, count in counts}
+            yield "amicrawl_urls", run.urls_by_state
             yield "amicrawl_queued", {"": run.frontier.queued}
         yield "amicrawl_in_flight", {"": self._in_flight()}
         yield "amicrawl_inflight_limit", {"": run.limit.limit}

@@ -154,7 +154,7 @@ def _joined(statuses: list[dict[str, Any]]) -> dict[str, Any]:
     joined["paused_by"] = sorted({plain(str(each)) for each in reasons} - {"processes"})
     joined |= {name: fraction(first.get(name)) for name in (*_SETTINGS, "free")}
     joined["patterns"] = [plain(str(each)) for each in _listed(first.get("ignores"))[:200]]
-    for name in ("links", "ignored", "failures"):
+    for name in ("links", "ignored", "failures", "urls"):
         counts = Counter[str]()
         for said in statuses:
             found = said.get(name)
