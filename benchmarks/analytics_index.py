@@ -18,7 +18,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import statistics
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from amicrawl.archive.lines.record_lines import cdxj_lines
 from amicrawl.reading.records import Broken, read_records
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import run
+from benchmarks.peer import peer_command
 from benchmarks.report import machine
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from amicrawl.reading.records import Record
     from benchmarks.measure import Cost
 
-PEER = Path(__file__).parent / "peers" / "cdxj_indexer"
 _WORDS = 2000
 _LENGTHS = (300, 4500)
 """Words of a page: the least and the most."""
@@ -170,7 +169,7 @@ def _ours(files: Sequence[Path], out: Path, *, processes: int = 1) -> list[str]:
 
 
 def _theirs(files: Sequence[Path], out: Path) -> list[str]:
-    return [_peer(), "-s", "-o", str(out), *map(str, files)]
+    return [peer_command("cdxj_indexer", "cdxj-indexer"), "-s", "-o", str(out), *map(str, files)]
 
 
 def _figures(records: int, costs: Sequence[Cost], starts: Sequence[Cost]) -> dict[str, float]:
@@ -209,27 +208,6 @@ def _rate(path: Path) -> float:
 
 def _unexpected(broken: Broken) -> None:
     raise SystemExit(str(broken))
-
-
-def _peer() -> str:
-    """Return the peer's command, installed into an environment of its own where it is not there."""
-    environment = PEER / ".venv"
-    stamp, pins = environment / "ready", PEER / "requirements.txt"
-    if not stamp.exists() or stamp.read_text() != pins.read_text():
-        shutil.rmtree(environment, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-        pip = [
-            str(environment / "bin" / "python"),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--no-deps",
-            "--require-hashes",
-        ]
-        subprocess.run([*pip, "-r", str(pins)], check=True)
-        stamp.write_text(pins.read_text())
-    return str(environment / "bin" / "cdxj-indexer")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,6 @@ import random
 import shlex
 import shutil
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -33,6 +32,7 @@ from amicrawl.archive.index.sidecar.media_type import Signatures
 from amicrawl.archive.index.sidecar.text import CharsetDetector
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import Cost, run
+from benchmarks.peer import peer_command
 from benchmarks.report import machine
 from benchmarks.soft404.wordings import WORDINGS
 
@@ -132,7 +132,7 @@ def main() -> None:
                 many,
                 lambda files: [*_ours(files, scratch / "meta"), "--without", "soft-404"],
             ),
-            "peer_detectors": (few, _theirs(_peer())),
+            "peer_detectors": (few, _theirs(peer_command("sidecar_detectors", "python"))),
         }
         sets = {count: _files(scratch, count) for count in {many, few, 2}}
         turns: dict[str, list[dict[str, float]]] = {kind: [] for kind in kinds}
@@ -192,20 +192,6 @@ def _turn(pages: int, cost: Cost, start_up: Cost) -> dict[str, float]:
         "start_up_cpu_s": start_up.cpu_s,
         "peak_rss_bytes": cost.peak_rss_bytes,
     }
-
-
-def _peer() -> str:
-    """Return the Python of the peer's environment, made where it is not there."""
-    environment = PEER / ".venv"
-    python = environment / "bin" / "python"
-    stamp, pins = environment / "ready", PEER / "requirements.txt"
-    if not stamp.exists() or stamp.read_text() != pins.read_text():
-        shutil.rmtree(environment, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-        install = [str(python), "-m", "pip", "install", "--quiet", "--require-hashes", "-r", str(pins)]
-        subprocess.run(install, check=True, env={**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"})
-        stamp.write_text(pins.read_text())
-    return str(python)
 
 
 def _each_detector() -> list[tuple[str, float]]:

@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import statistics
 import subprocess
 import sys
@@ -27,6 +26,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.measure import run
+from benchmarks.peer import peer_command
 from benchmarks.report import machine
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
     from benchmarks.measure import Cost
 
-PEER = Path(__file__).parent / "peers" / "cdx_summary"
 _TIMEOUT = 900.0
 _MIMES = ["text/html"] * 11 + ["image/jpeg"] * 4 + ["application/pdf", "text/css", "warc/revisit"]
 _STATUSES = ["200"] * 8 + ["301", "404"]
@@ -133,12 +132,12 @@ def _measured(scratch: Path, paths: dict[str, Path], options: argparse.Namespace
         "amicrawl as cdx-summary, CDX": [*ours, *same, str(paths["cdx"])],
         "amicrawl, CDXJ": [*ours, str(paths["cdxj"])],
         "amicrawl, Parquet": [*ours, str(paths["parquet"])],
-        "cdx-summary, CDX": [_peer(), "-j", str(paths["cdx"])],
+        "cdx-summary, CDX": [peer_command("cdx_summary", "cdxsummary"), "-j", str(paths["cdx"])],
     }
     starts = {
         "amicrawl": [*ours, str(nothing["cdx"])],
         "amicrawl, Parquet": [*ours, str(nothing["parquet"])],
-        "cdx-summary": [_peer(), "-j", str(nothing["cdx"])],
+        "cdx-summary": [peer_command("cdx_summary", "cdxsummary"), "-j", str(nothing["cdx"])],
     }
     start_of = dict.fromkeys(commands, "amicrawl")
     start_of |= {"amicrawl, Parquet": "amicrawl, Parquet", "cdx-summary, CDX": "cdx-summary"}
@@ -185,19 +184,6 @@ def _run(command: Sequence[str], scratch: Path) -> Cost:
     if cost.exit_code:
         raise SystemExit(f"{command[0]} failed:\n{(scratch / 'log').read_text()[-2000:]}")
     return cost
-
-
-def _peer() -> str:
-    """Return the peer's command, installed into an environment of its own where it is not there."""
-    environment = PEER / ".venv"
-    stamp, pins = environment / "ready", PEER / "requirements.txt"
-    if not stamp.exists() or stamp.read_text() != pins.read_text():
-        shutil.rmtree(environment, ignore_errors=True)
-        subprocess.run([sys.executable, "-m", "venv", str(environment)], check=True)
-        pip = [str(environment / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-deps"]
-        subprocess.run([*pip, "--require-hashes", "-r", str(pins)], check=True)
-        stamp.write_text(pins.read_text())
-    return str(environment / "bin" / "cdxsummary")
 
 
 if __name__ == "__main__":

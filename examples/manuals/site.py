@@ -70,6 +70,19 @@ def chosen_files(trees: Path, *, most: int) -> dict[str, Path]:
     return chosen
 
 
+def declared(file: Path) -> dict[str, str]:
+    """Return the fields that say what *file* is: `Content-Type` and `Content-Encoding`, if known."""
+    kind, coding = _TYPES.guess_type(file.name)
+    kind = _OWN_TYPES.get(file.suffix, kind)
+    fields = {}
+    if file.suffix == ".gz" and coding == "gzip":
+        fields["Content-Encoding"] = "gzip"
+        kind = "text/troff" if "/man/" in str(file) else kind or "text/plain"
+    if kind:
+        fields["Content-Type"] = kind
+    return fields
+
+
 class ManualsSite:
     """A server of *files*, by path, on a free port of this machine for as long as it is entered."""
 
@@ -104,14 +117,7 @@ class _Handler(BaseHTTPRequestHandler):
         if file is None:
             self._send(HTTPStatus.NOT_FOUND, {"Content-Type": "text/plain"}, b"Not found.\n")
             return
-        kind, coding = _TYPES.guess_type(file.name)
-        kind = _OWN_TYPES.get(file.suffix, kind)
-        headers = {"Last-Modified": formatdate(file.stat().st_mtime, usegmt=True)}
-        if file.suffix == ".gz" and coding == "gzip":
-            headers["Content-Encoding"] = "gzip"
-            kind = "text/troff" if "/man/" in str(file) else kind or "text/plain"
-        if kind:
-            headers["Content-Type"] = kind
+        headers = {"Last-Modified": formatdate(file.stat().st_mtime, usegmt=True), **declared(file)}
         self._send(HTTPStatus.OK, headers, file.read_bytes())
 
     def _send(self, status: HTTPStatus, headers: Mapping[str, str], body: bytes) -> None:

@@ -336,3 +336,60 @@ def test_a_manual_page_with_code_in_it_is_one() -> None:
     detectors = Detectors(types=(_Says("python-magic", "text/x-c"),))
     found = Characteriser(detectors).findings(Subject(page, content_type="text/troff"))
     assert found.types == {"amicrawl": "text/troff"}
+
+
+_SCRIPT = "application/javascript"
+
+
+@pytest.mark.parametrize(
+    ("said", "content", "declared", "url", "expected"),
+    [
+        # A manual with a line of a script, and one with a page in an example.
+        (_SCRIPT, b"import x\n", "text/plain", "http://a/x.rst.txt", "text/plain"),
+        ("text/html", b"Examples\n\n   <html>\n", "text/plain", "http://a/x.txt", "text/plain"),
+        ("text/html", b"# Title\n<p>text</p>\n", "", "http://a/README.md", "text/markdown"),
+        # A source map: the code in it is not what it is.
+        (_SCRIPT, b'{"version":3,"file":"x"', "", "http://a/x.js.map", "application/json"),
+        (_SCRIPT, b'cb({"a": 1})', "application/json", "", _SCRIPT),
+        # What is content stays.
+        (_SCRIPT, b"import x\n", "text/plain", "http://a/x.js", _SCRIPT),
+        (_SCRIPT, b"import x\n", "text/javascript", "", _SCRIPT),
+        ("text/html", b"\n<p>text</p>\n", "text/plain", "http://a/x.txt", "text/html"),
+        ("text/html", b"text <p>\n", "text/html", "http://a/x.html", "text/html"),
+        (_SCRIPT, b"import x\n", "", "http://a/x.ts", _SCRIPT),
+    ],
+)  # fmt: skip
+def test_words_of_a_script_or_a_page_inside_a_text_do_not_make_it_one(
+    said: str, content: bytes, declared: str, url: str, expected: str
+) -> None:
+    detectors = Detectors(types=(_Says("python-magic", said),))
+    found = Characteriser(detectors).findings(Subject(content, content_type=declared, url=url))
+    assert list(found.types.values()) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("content", "declared", "url", "expected"),
+    [
+        (b"\x00asm\x01\x00\x00\x00", "", "http://a/x.wasm", "application/wasm"),
+        (b"wOF2\x00\x01\x00\x00" + bytes(40), "", "http://a/x.woff2", "font/woff2"),
+        (
+            b'<?xml version="1.0"?>\n<rss version="2.0"><channel/></rss>',
+            "text/xml",
+            "",
+            "application/rss+xml",
+        ),
+        (
+            b'<?xml version="1.0"?>\n<feed xmlns="http://www.w3.org/2005/Atom"/>',
+            "application/atom+xml",
+            "",
+            "application/atom+xml",
+        ),
+    ],
+)
+def test_what_pages_load_has_its_type_with_libmagic_and_without(
+    content: bytes, declared: str, url: str, expected: str
+) -> None:
+    for without in ((), ("libmagic",)):
+        installed = Characteriser(installed_detectors([*without, "fido"]))
+        found = installed.findings(Subject(content, content_type=declared, url=url))
+        assert list(found.types.values()) == [expected], without

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from urllib.parse import urlsplit
 
 from amicrawl.archive.index.sidecar.findings import Findings
-from amicrawl.archive.index.sidecar.media_type import Libmagic, Signatures, begins_as
+from amicrawl.archive.index.sidecar.media_type import XML_KINDS, Libmagic, Signatures, begins_as
 from amicrawl.archive.index.sidecar.pronom import FidoSignatures
 from amicrawl.archive.index.sidecar.soft404 import Soft404Model
 from amicrawl.archive.index.sidecar.text import Chardetng, CharsetDetector, Cld2
@@ -57,6 +57,8 @@ _DRAWING = "image/svg"
 _PLAIN = "text/plain"
 _GUESSED_TEXT = "text/x-"
 """How libmagic's types begin that follow from words in a text."""
+_SCRIPTS = frozenset({"application/javascript", "application/x-javascript", "text/javascript"})
+"""Names of one type."""
 _DECLARED_TEXTS = _CODE | {
     _PLAIN,
     *("application/ecmascript", "text/ecmascript", "application/manifest+json", "application/geo+json"),
@@ -81,7 +83,7 @@ _BY_NAME = {
 _MARKUP_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*<")
 _LAST_LABEL = re.compile(r"(?a)[a-z]{2,24}")
 _LANGUAGE_LIST = re.compile(r"[A-Za-z0-9, -]{1,64}")
-_VOTE = "vote 5"
+_VOTE = "vote 6"
 """How types are decided on; it changes with `_vote`, so that sidecars are made again."""
 Detector = TypeVar("Detector")
 
@@ -311,9 +313,9 @@ def _vote(found: Findings, subject: Subject) -> None:
     libmagic tells other texts by words in their first lines: it takes pages that begin with a script for
     scripts, half of all scripts for plain text or Python, and most style sheets for plain text. So its
     result is left out where PRONOM's signatures and the server both say HTML. Where all it says is that
-    it is a text, the type that the server declares counts, or else that of the name, as in browsers: if
-    it is a type of texts, and not of markup, which would have been seen. A page behind an XML
-    declaration is XHTML, and not merely XML, as both call it.
+    it is a text, or a script, or a page that does not begin as one, the type that the server declares
+    counts, or else that of the name, as in browsers: if it is a type of texts, and not of markup, which
+    would have been seen. A page behind an XML declaration is XHTML, and a feed one, and not merely XML.
     """
     kinds = list(found.types.items())
     if not kinds:
@@ -323,14 +325,28 @@ def _vote(found: Findings, subject: Subject) -> None:
     if len(kinds) == 2 and is_markup(declared) and is_markup(kinds[0][1]):
         if not is_markup(kind):
             del found.types[name]
-    elif kind in _PLAIN_XML and begins_as(_XHTML, subject.content):
+        return
+    if kind in _PLAIN_XML:
+        stated = next((each for each in XML_KINDS if begins_as(each, subject.content)), "")
+    else:
+        stated = _declared_text(subject) if _is_guess(kind, subject) else ""
+    if stated and stated != kind and not (stated in _SCRIPTS and kind in _SCRIPTS):
         del found.types[name]
-        found.types[Signatures.name] = _XHTML
-    elif kind == _PLAIN or kind.startswith(_GUESSED_TEXT):
-        stated = _declared_text(subject)
-        if stated and stated != kind:
-            del found.types[name]
-            found.types[Signatures.name] = stated
+        found.types[Signatures.name] = stated
+
+
+def _is_guess(kind: str, subject: Subject) -> bool:
+    """Return whether libmagic says *kind* by words in a text, and not by how it begins."""
+    if kind in _SCRIPTS:
+        # A script that is sent as plain text is one if its name says so, too; a script is not JSON.
+        named = _BY_NAME.get(subject.name_ending, "")
+        stated = named if subject.declared_type in _UNCERTAIN else subject.declared_type
+        return stated not in _SCRIPTS and (
+            not _is_json(stated) or begins_as("application/json", subject.content)
+        )
+    if kind == "text/html":
+        return _MARKUP_BEGINS.match(subject.content) is None
+    return kind == _PLAIN or kind.startswith(_GUESSED_TEXT)
 
 
 def _declared_text(subject: Subject) -> str:
@@ -402,6 +418,10 @@ def is_markup(media_type: str) -> bool:
 def is_code(media_type: str) -> bool:
     """Return whether *media_type* is text of no natural language: scripts, style sheets, JSON."""
     return media_type in _CODE or media_type.endswith("+json")
+
+
+def _is_json(media_type: str) -> bool:
+    return media_type == "application/source-map" or media_type.endswith(("/json", "+json"))
 
 
 def is_text(media_type: str) -> bool:

@@ -79,6 +79,10 @@ _HTML = re.compile(
     re.DOTALL,
 )
 _XML = re.compile(rb"\s*<\?xml[\s]")
+_PROLOG = (
+    rb"(?>\xef\xbb\xbf|\s++|<\?.*?\?>|<!--.*?-->|(?i:<!doctype)\s[^\[>]{0,1024}+(?>\[.*?\]\s*+)?+>)*+"
+)
+"""The XML declaration, comments, instructions and the document type."""
 _BEGINNINGS = {
     # Behind an XML declaration: comments and instructions, then the document type or the root of a page.
     "application/xhtml+xml": re.compile(
@@ -94,15 +98,20 @@ _BEGINNINGS = {
         rb"|[^{}<;]{1,4096}+\{(?>\s++|/\*.*?\*/)*+(?:[-_a-zA-Z*][-\w]{0,60}+\s*+:|\}))",
         re.DOTALL,
     ),
-    # The XML declaration, comments and the document type, then the root.
-    "image/svg+xml": re.compile(
-        rb"(?>\xef\xbb\xbf|\s++|<\?.*?\?>|<!--.*?-->|(?i:<!doctype)\s[^\[>]{0,1024}+(?>\[.*?\]\s*+)?+>)*+"
-        rb"<(?:[a-zA-Z]\w{0,20}+:)?svg[\s/>]",
+    "image/svg+xml": re.compile(_PROLOG + rb"<(?:[a-zA-Z]\w{0,20}+:)?svg[\s/>]", re.DOTALL),
+    "application/atom+xml": re.compile(
+        _PROLOG + rb"<(?:[a-zA-Z]\w{0,20}+:)?feed\s[^>]{0,4096}?http://www\.w3\.org/2005/Atom\b",
         re.DOTALL,
     ),
+    # The second is that of RSS 1.0.
+    "application/rss+xml": re.compile(
+        _PROLOG + rb"<(?:rss[\s>]|rdf:RDF\s[^>]{0,4096}?http://purl\.org/rss/1\.0/)", re.DOTALL
+    ),
+    "application/json": re.compile(rb"(?:\xef\xbb\xbf)?\s*+(?:\{\s*+(?:\"|\})|\[\s*+[\[{\"\]0-9-])"),
 }
-"""How texts have to begin that libmagic takes for plain text, or for XML of no kind."""
-_JSON = re.compile(rb"\s*(?:\{\s*(?:\"|\})|\[\s*[\[{\"\]0-9-])")
+"""How texts have to begin that libmagic takes for plain text, for scripts, or for XML of no kind."""
+XML_KINDS = ("application/xhtml+xml", "application/rss+xml", "application/atom+xml")
+"""Those of them that libmagic calls XML."""
 _BINARY = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _DOCTYPE = re.compile(rb"(?i)<!doctype html[ \t\r\n>]")
@@ -111,7 +120,7 @@ _OF_TEXTS = bytes([*range(7, 11), 12, 13, 27, *range(32, 127), *range(128, 256)]
 
 
 def begins_as(media_type: str, content: bytes) -> bool:
-    """Return whether *content* begins as a text of *media_type*, CSS, SVG or XHTML, has to."""
+    """Return whether *content* begins as a text of *media_type*, one of `_BEGINNINGS`, has to."""
     beginning = _BEGINNINGS.get(media_type)
     return beginning is not None and beginning.match(content[:LOOKED_AT]) is not None
 
@@ -173,4 +182,4 @@ class Signatures:
             return TypeIdentity("image/svg+xml")
         if _BINARY.search(head):
             return TypeIdentity("application/octet-stream")
-        return TypeIdentity("application/json" if _JSON.match(head) else "text/plain")
+        return TypeIdentity("application/json" if begins_as("application/json", head) else "text/plain")
