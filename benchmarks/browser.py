@@ -1,9 +1,11 @@
 """`python -m benchmarks.browser`: what a page in a browser costs, beside Playwright alone.
 
-A site whose pages are made by scripts is crawled on a loopback server by `amicrawl crawl --browser`, and
-by Playwright without an archive (`peers/plain_browser.py`). Printed are processor time of all
-processes per page, requests that the server saw per page, the share of exchanges whose record is what
-the server sent, and memory per page that is open at once.
+A site whose pages are made by scripts is crawled on a loopback server by `amicrawl crawl --browser`, by
+brozzler with warcprox (`peers/brozzler`, in an environment of its own), and by Playwright without an
+archive (`peers/plain_browser.py`): as it starts Chromium, and as we start it. Printed are processor
+time of all processes per page, requests that the server saw per page, the share of exchanges whose
+record is what the server sent, the least gap between two pages with a delay of a second, and memory per
+page that is open at once.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import argparse
 import contextlib
 import gzip
 import hashlib
+import itertools
 import json
 import shutil
 import subprocess
@@ -27,10 +30,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psutil
 from warcio.archiveiterator import ArchiveIterator
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from amicrawl.browser.pool import FEATURES_OFF
 
-PLAIN = Path(__file__).parent / "peers" / "plain_browser.py"
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+PEERS = Path(__file__).parent / "peers"
+PLAIN = PEERS / "plain_browser.py"
+BROZZLER = PEERS / "brozzler"
 BUNDLE = b"".join(b"var v%d = %d;\n" % (n, n) for n in range(9000))
 APP = b"""fetch("/api" + location.pathname).then((got) => got.json()).then((data) => {
   document.title = data.title;
@@ -49,7 +56,10 @@ FILES = {
 
 
 class Site(ThreadingHTTPServer):
-    """A site of *pages* pages; `requests` counts paths, `sent` has the digest of each response."""
+    """A site of *pages* pages; `requests` counts paths, `sent` has the digest of each response.
+
+    `arrivals` has the second and the path of each request.
+    """
 
     daemon_threads = True
 
@@ -57,9 +67,17 @@ class Site(ThreadingHTTPServer):
         self.pages = pages
         self.requests: Counter[str] = Counter()
         self.sent: dict[str, str] = {}
-        super().__init__(("127.0.0.1", 0), _Handler)
+        self.arrivals: list[tuple[float, str]] = []
+        super().__init__(("", 0), _Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server_port}/"
+        # warcprox fetches nothing from 127.0.0.1.
+        self.url = f"http://127.0.0.2:{self.server_port}/"
+
+    def gap(self) -> float:
+        """Return the least seconds between the last request of a page and the document of the next."""
+        documents = {"/", *(f"/{number}" for number in range(self.pages))}
+        pairs = itertools.pairwise(self.arrivals)
+        return min(after[0] - before[0] for before, after in pairs if after[1] in documents)
 
     def respond(self, path: str) -> bytes:
         """Return the response for *path*, head and all."""
@@ -82,6 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         whole = self.server.respond(self.path)
         self.server.requests[self.path] += 1
+        self.server.arrivals.append((time.perf_counter(), self.path))
         self.server.sent[self.path] = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
         self.wfile.write(whole)
 
@@ -126,18 +145,20 @@ def exact(out: Path, site: Site) -> float:
     for path in out.glob("*.warc.gz"):
         with path.open("rb") as stream:
             for record in ArchiveIterator(stream, no_record_parse=True):
-                if record.rec_type == "response":
-                    target = "/" + record.rec_headers["WARC-Target-URI"].split("/", 3)[3]
+                url = record.rec_headers.get("WARC-Target-URI", "")
+                if record.rec_type == "response" and url.startswith(site.url):
+                    target = "/" + url.removeprefix(site.url)
                     block = record.content_stream().read()
                     total += 1
                     right += hashlib.sha1(block, usedforsecurity=False).hexdigest() == site.sent[target]
     return right / total
 
 
-def crawl(site: Site, out: Path, *, pages: int) -> Cost:
-    """Crawl *site* with amicrawl, *pages* at a time."""
+def crawl(site: Site, out: Path, *, pages: int, delay: float = 0.0) -> Cost:
+    """Crawl *site* with amicrawl, *pages* at a time, the host with a *delay* of so many seconds."""
     settings = {
-        "BROWSER_PAGES": pages, "BROWSER_SANDBOX": "false", "DELAY": 0, "PER_HOST": 8,
+        "BROWSER_PAGES": pages, "BROWSER_SANDBOX": "false", "DELAY": delay,
+        "PER_HOST": 1 if delay else 8,
         "ROBOTS": "ignore", "ALLOW_PRIVATE": "127.0.0.0/8",
         "BROWSER": "always", "BROWSER_PATH": _chromium(),
     }  # fmt: skip
@@ -151,38 +172,68 @@ def _chromium() -> str:
     return shutil.which("chromium") or "chromium"
 
 
+def plain(site: Site, out: Path, *arguments: str) -> Cost:
+    """Open the pages of *site* with Playwright, whose Chromium gets these *arguments*."""
+    line = [sys.executable, str(PLAIN), site.url, _chromium(), *arguments]
+    return measured(line, out.with_suffix(".log"))
+
+
+def brozzle(site: Site, out: Path) -> Cost:
+    """Archive the pages of *site* with brozzler, in an environment that is made where there is none."""
+    python = BROZZLER / ".venv" / "bin" / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", BROZZLER / ".venv"], check=True)
+        pins = ["--require-hashes", "--no-deps", "-r", str(BROZZLER / "requirements.txt")]
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *pins], check=True)
+    line = [str(python), str(BROZZLER / "crawl.py"), site.url, str(site.pages), _chromium(), str(out)]
+    return measured(line, out.with_suffix(".log"))
+
+
 def main() -> None:
-    """Print the table."""
+    """Print a line of JSON for each run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pages", type=int, default=60)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--brozzler-pages", type=int, default=10, help="it takes some 20 s a page")
     given = parser.parse_args()
+    same = f"--disable-features={','.join(FEATURES_OFF)}"
+    ways: dict[str, Callable[[Site, Path], Cost]] = {
+        "amicrawl": lambda site, out: crawl(site, out, pages=2),
+        "playwright": plain,
+        "playwright, our flags": lambda site, out: plain(site, out, same),
+        "brozzler": brozzle,
+    }
     with tempfile.TemporaryDirectory() as directory:
         home = Path(directory)
-        for number in range(given.rounds):
-            for name in ("amicrawl", "playwright"):
-                site, out = Site(given.pages), home / f"{name}-{number}"
-                if name == "amicrawl":
-                    cost = crawl(site, out, pages=2)
-                else:
-                    line = [sys.executable, str(PLAIN), site.url, _chromium()]
-                    cost = measured(line, out.with_suffix(".log"))
-                found: dict[str, Any] = {
-                    "by": name, "cpu_s_per_page": round(cost.cpu_s / given.pages, 3),
-                    "wall_s_per_page": round(cost.wall_s / given.pages, 3),
-                    "requests_per_page": round(site.requests.total() / given.pages, 2),
-                    "bundle_requests": site.requests["/bundle.js"], "memory_mib": cost.memory >> 20,
-                }  # fmt: skip
-                if name == "amicrawl":
-                    found["exact"] = exact(out, site)
-                print(json.dumps(found), flush=True)
-                site.shutdown()
+        for number, (name, way) in itertools.product(range(given.rounds), ways.items()):
+            pages = given.brozzler_pages if name == "brozzler" else given.pages
+            if not pages:
+                continue
+            site, out = Site(pages), home / f"{name.partition(',')[0]}-{len(name)}-{number}"
+            print(json.dumps({"by": name, **found(site, out, way(site, out))}), flush=True)
+            site.shutdown()
+        site = Site(8)
+        crawl(site, home / "gap", pages=2, delay=1.0)
+        print(json.dumps({"delay_s": 1.0, "least_gap_s": round(site.gap(), 3)}), flush=True)
+        site.shutdown()
         memory = {}
         for pages in (1, 4):
             site = Site(given.pages)
             memory[pages] = crawl(site, home / f"memory-{pages}", pages=pages).memory
             site.shutdown()
         print(json.dumps({"memory_mib_per_open_page": (memory[4] - memory[1]) // 3 >> 20}))
+
+
+def found(site: Site, out: Path, cost: Cost) -> dict[str, Any]:
+    """Return what is printed of a run that was crawled into *out*."""
+    share = exact(out, site) if out.exists() else None
+    return {
+        "cpu_s_per_page": round(cost.cpu_s / site.pages, 3),
+        "wall_s_per_page": round(cost.wall_s / site.pages, 3),
+        "requests_per_page": round(site.requests.total() / site.pages, 2),
+        "bundle_requests": site.requests["/bundle.js"], "memory_mib": cost.memory >> 20,
+        **({} if share is None else {"exact": round(share, 4)}),
+    }  # fmt: skip
 
 
 if __name__ == "__main__":

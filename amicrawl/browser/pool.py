@@ -67,6 +67,23 @@ _ARGUMENTS = (
     "--force-color-profile=srgb",
 )
 
+FEATURES_OFF = (
+    # What a window has above its page is drawn by two further renderers, for each page anew.
+    *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "PreloadTopChromeWebUI"),
+    # Those that Playwright turns off, since only the last flag of this name counts.
+    *("AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync"),
+    *(
+        "DestroyProfileOnBrowserClose",
+        "HttpsFirstBalancedModeAutoEnable",
+        "HttpsUpgrades",
+        "LensOverlay",
+    ),
+    *("MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding"),
+    *("PreconnectToSearch", "TcpPortRandomizationWin", "ThirdPartyStoragePartitioning"),
+    *("msEdgeUpdateLaunchServicesPreferredVersion", "msForceBrowserSignIn"),
+)
+"""Features of Chromium that it is started without."""
+
 
 class BrowserDiedError(Exception):
     """The browser died before it had opened a page."""
@@ -146,6 +163,7 @@ class BrowserPool:
                 proxy={"server": f"http://127.0.0.1:{self.proxy.port}"},
                 args=[
                     *_ARGUMENTS,
+                    f"--disable-features={','.join(FEATURES_OFF)}",
                     f"--ignore-certificate-errors-spki-list={self._authority.key_hash}",
                     f"--js-flags=--max-old-space-size={heap}",
                 ],

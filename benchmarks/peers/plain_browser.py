@@ -17,8 +17,11 @@ READ = """() => [[...document.querySelectorAll("a[href]")].map((each) => each.hr
 PAGES = 2
 
 
-async def crawl(start: str, chromium: str) -> int:
-    """Open all pages that *start* leads to on its host, and return how many there were."""
+async def crawl(start: str, chromium: str, *arguments: str) -> int:
+    """Open all pages that *start* leads to on its host, and return how many there were.
+
+    The browser *chromium* gets these further *arguments*.
+    """
     seen, waiting = {start}, asyncio.Queue[str]()
     waiting.put_nowait(start)
 
@@ -39,7 +42,7 @@ async def crawl(start: str, chromium: str) -> int:
 
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
-            executable_path=chromium, chromium_sandbox=False, args=["--disable-gpu"]
+            executable_path=chromium, chromium_sandbox=False, args=["--disable-gpu", *arguments]
         )
         workers = [asyncio.ensure_future(work(browser)) for _ in range(PAGES)]
         await waiting.join()
@@ -50,4 +53,4 @@ async def crawl(start: str, chromium: str) -> int:
 
 
 if __name__ == "__main__":
-    print(asyncio.run(crawl(sys.argv[1], sys.argv[2])))
+    print(asyncio.run(crawl(*sys.argv[1:])))
