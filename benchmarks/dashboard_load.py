@@ -122,7 +122,7 @@ def write(url: str, jobs: int, lines: int, ready: Any, stop: Any) -> None:
         ident, token = claimed(store, number)
         # A client of its own: in earnest each is a process of its own, too.
         own = connect(RedisSettings(url=url))
-        link = CrawlLink(own, fetched_copy(own, ident, token=token), ttl=_TTL, on_answer=lambda _: None)
+        link = CrawlLink(own, fetched_copy(own, ident, token=token), ttl=_TTL, on_reply=lambda _: None)
         link.start()
         links.append(link)
     ready.set()
@@ -300,7 +300,7 @@ def month(lines: int) -> dict[str, Any]:
             store,
             fetched_copy(store, ident, token=token),
             ttl=timedelta(days=1),
-            on_answer=lambda _: None,
+            on_reply=lambda _: None,
         )
         began = time.monotonic()
         per_trim = _TRIMMED_EVERY * _LINES_A_SECOND

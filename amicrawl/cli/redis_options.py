@@ -58,7 +58,7 @@ class RedisOptions:
         """Give the connection to Redis; an error of it becomes a sentence."""
         store = connect(self.settings())
         try:
-            with store.answering():
+            with store.responding():
                 yield store
         finally:
             store.close()

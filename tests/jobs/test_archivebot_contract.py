@@ -134,7 +134,7 @@ def life(shared_redis: RedisServer) -> Life:
         store,
         fetched_copy(store, ident, token=claim.token),
         ttl=timedelta(minutes=1),
-        on_answer=lambda _: None,
+        on_reply=lambda _: None,
     )
     link.inbox.download("http://example.com/a%20b", 404, "OK")
     link.inbox.ignore("http://example.com/c", "c$")

@@ -46,7 +46,7 @@ class Crawl:
         self.told: list[FlushReply] = []
         copy = fetched_copy(self.store, claim.unit, token=claim.token)
         self.link = CrawlLink(
-            self.store, copy, ttl=ttl, on_answer=self.told.append, renewed=steady_clock()
+            self.store, copy, ttl=ttl, on_reply=self.told.append, renewed=steady_clock()
         )
         self.link.start()
 
@@ -117,7 +117,7 @@ def test_newer_facts_win_over_those_that_a_failed_call_brings_back(crawl: Crawl)
 
     copy = fetched_copy(crawl.store, crawl.link.copy.unit, token=crawl.link.copy.token)
     store = replace(crawl.store, scripts=FailsOnce())  # type: ignore[arg-type]
-    link = CrawlLink(store, copy, ttl=TTL, on_answer=lambda _: None, renewed=steady_clock())
+    link = CrawlLink(store, copy, ttl=TTL, on_reply=lambda _: None, renewed=steady_clock())
     link.feed(Fed({}, {"now": "first", "old": "kept"}))
     link.start()
     assert link.finish(Fed(), 30.0)
@@ -303,7 +303,7 @@ def test_lines_that_have_not_arrived_are_kept_for_the_process_that_reports_the_e
     with Cable(int(redis_server.url.rsplit(":", 1)[1].split("/")[0])) as cable:
         store = connect({"REDIS_URL": f"redis://127.0.0.1:{cable.port}/0"})
         copy = fetched_copy(store, crawl.ident, token=crawl.link.copy.token)
-        cut = CrawlLink(store, copy, ttl=TTL, on_answer=lambda _: None, renewed=steady_clock())
+        cut = CrawlLink(store, copy, ttl=TTL, on_reply=lambda _: None, renewed=steady_clock())
         cut.start()
         cable.cut()
         cut.inbox.tell("the end")

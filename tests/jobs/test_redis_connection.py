@@ -83,7 +83,7 @@ def test_a_server_that_is_away_is_told_by_a_code_of_its_own() -> None:
     store = connect({"REDIS_URL": "redis://127.0.0.1:1/0"})
     with (
         pytest.raises(RedisUnavailable, match=r"127\.0\.0\.1:1 does not answer") as told,
-        store.answering(),
+        store.responding(),
     ):
         store.client.ping()
     assert told.value.exit_code is ExitCode.UNAVAILABLE
@@ -94,7 +94,7 @@ def test_a_command_is_not_sent_twice_by_itself(redis_server: Server) -> None:
     store = connect({"REDIS_URL": redis_server.url}, socket_timeout=0.2)
     with redis_server.client() as other:
         other.execute_command("CLIENT", "PAUSE", "60000", "WRITE")
-        with pytest.raises(RedisUnavailable), store.answering():
+        with pytest.raises(RedisUnavailable), store.responding():
             store.client.incr("count")
         other.execute_command("CLIENT", "UNPAUSE")
         assert int(other.get("count") or 0) <= 1
@@ -118,7 +118,7 @@ def test_a_child_process_finds_the_same_server() -> None:
 def test_a_password_is_never_in_a_sentence() -> None:
     settings = RedisSettings.from_mapping({"REDIS_URL": "redis://user:secret@127.0.0.1:1/0"})
     store = connect(settings)
-    with pytest.raises(RedisUnavailable) as told, store.answering():
+    with pytest.raises(RedisUnavailable) as told, store.responding():
         store.client.ping()
     assert "secret" not in str(told.value)
     store.close()
@@ -170,7 +170,7 @@ def test_a_user_is_let_in_by_password_and_kept_to_its_rights(
     server = secured[0]
     store = connect({"REDIS_URL": f"redis://crawler:geheim@127.0.0.1:{server.port}/0"})
     assert store.client.ping()
-    with pytest.raises(RedisRefused, match="does not permit"), store.answering():
+    with pytest.raises(RedisRefused, match="does not permit"), store.responding():
         store.client.get("x")
     store.close()
     by_params = {"REDIS_URL": server.url, "REDIS_PARAMS": {"username": "crawler", "password": "wrong"}}
@@ -180,7 +180,7 @@ def test_a_user_is_let_in_by_password_and_kept_to_its_rights(
 
 def pinged(store: JobStore) -> None:
     try:
-        with store.answering():
+        with store.responding():
             store.client.ping()
     finally:
         store.close()
@@ -194,7 +194,7 @@ def test_a_full_server_is_away_for_now_and_nothing_is_half_written(redis_server:
             lambda: submit(store, Submission(url="http://a.example/"), now=1.0),
             lambda: store.client.set("x", "y"),
         ):
-            with pytest.raises(RedisUnavailable, match="for now"), store.answering():
+            with pytest.raises(RedisUnavailable, match="for now"), store.responding():
                 act()
     finally:
         store.client.config_set("maxmemory", "0")
@@ -207,9 +207,9 @@ def test_a_replica_that_takes_no_writes_is_away_for_now(redis_server: Server) ->
     # Of nobody: there is no master behind it, and what it has can be read.
     store.client.replicaof("127.0.0.1", "1")
     try:
-        with pytest.raises(RedisUnavailable, match="for now"), store.answering():
+        with pytest.raises(RedisUnavailable, match="for now"), store.responding():
             store.client.set("x", "y")
-        with pytest.raises(RedisUnavailable, match="for now"), store.answering():
+        with pytest.raises(RedisUnavailable, match="for now"), store.responding():
             submit(store, Submission(url="http://a.example/"), now=1.0)
     finally:
         store.client.replicaof("NO", "ONE")

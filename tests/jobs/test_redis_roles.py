@@ -64,7 +64,7 @@ def rules(line: str) -> list[str]:
 
 def refused(store: JobStore, act: Callable[[JobStore], object]) -> bool:
     try:
-        with store.answering():
+        with store.responding():
             act(store)
     except RedisRefused:
         return True
@@ -99,7 +99,7 @@ def test_a_worker_takes_runs_and_ends_a_job(roles: dict[str, JobStore]) -> None:
     claim = claims.reserve(["pending"], pipeline.key, LONG)
     assert claim is not None
     link = CrawlLink(
-        store, fetched_copy(store, claim.unit, token=claim.token), ttl=LONG, on_answer=lambda _: None
+        store, fetched_copy(store, claim.unit, token=claim.token), ttl=LONG, on_reply=lambda _: None
     )
     link.inbox.tell("a line")
     link.start()

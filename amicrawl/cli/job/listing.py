@@ -366,7 +366,7 @@ def _follow(store: JobStore, job: JobRecord, last: float, *, as_json: bool) -> N
     while True:
         ended = record is None or record.has_ended
         try:
-            with store.answering():
+            with store.responding():
                 page = logs.after(store, job.ident, last)
                 record = lookup.job_or_none(store, job.ident)
         except RedisUnavailable as error:

@@ -293,7 +293,7 @@ def _wait_for(store: JobStore, ident: str) -> ExitCode:
     away = False
     while True:
         try:
-            with store.answering():
+            with store.responding():
                 record = lookup.job_or_none(store, ident)
         except RedisUnavailable as error:
             if not away:

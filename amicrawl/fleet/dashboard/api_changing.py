@@ -63,7 +63,7 @@ def submit_job(call: Call) -> Any:
     )
     store = call.site.store
     try:
-        with store.answering():
+        with store.responding():
             done = submit(store, wanted, now=time.time(), declared=declared)
     except JobExistsError as error:
         advice = (
@@ -165,7 +165,7 @@ def drain_pipeline(call: Call) -> Any:
         raise Problem(
             409, "A pipeline that drains cannot be asked to continue. Start it again when it has ended."
         )
-    with store.answering():
+    with store.responding():
         tell_to_drain(store, key)
     for pipeline in call.site.board.pipelines():
         if store.keys.prefix + pipeline["id"] == key:
@@ -182,7 +182,7 @@ def _done(
     """
     store, ident = call.site.store, call.path["ident"]
     try:
-        with store.answering():
+        with store.responding():
             result = verb(store, ident, *arguments)
     except WrongStateError as error:
         raise Problem(409, str(error)) from error
@@ -199,7 +199,7 @@ def _done(
 def _queues(call: Call, change: Callable[[JobStore], object]) -> Any:
     store = call.site.store
     try:
-        with store.answering():
+        with store.responding():
             change(store)
     except WrongStateError as error:
         raise Problem(409, str(error)) from error

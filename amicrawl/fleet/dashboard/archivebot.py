@@ -39,7 +39,7 @@ def recent_logs(site: Site, request: Request) -> Response:
     if not said.isascii() or not said.isdigit() or not 1 <= int(said[:5]) <= _MOST_RECENT:
         raise Problem(400, f"count is a number from 1 to {_MOST_RECENT}.")
     running = site.board.running()
-    with site.store.answering():
+    with site.store.responding():
         records = lookup.jobs(site.store, running)
     entries = site.board.recent(list(records), most=int(said))
     jobs = [
@@ -75,7 +75,7 @@ def status(site: Site, _request: Request) -> Response:
 
 def pipelines(site: Site, _request: Request) -> Response:
     """`/pipelines` for clients that accept JSON: the records as they are, all values texts."""
-    with site.store.answering():
+    with site.store.responding():
         records = site.board.pipeline_records()
     return _json(
         {"pipelines": [{name: plain(value) for name, value in record.items()} for record in records]}
@@ -97,7 +97,7 @@ def pending(site: Site, _request: Request) -> Response:
 
 def finished(site: Site, _request: Request) -> Response:
     """`/finished` for clients that accept JSON: the jobs that have ended."""
-    with site.store.answering():
+    with site.store.responding():
         records = lookup.finished(site.store)
     return _json([_job_data(record) for record in records])
 
@@ -113,7 +113,7 @@ def ignores(site: Site, request: Request) -> Response:
     is_compact = request.query_params.get("compact") == "true"
     if is_compact and len(idents) > 1:
         raise Problem(400, "compact=true is for one ident.")
-    with site.store.answering():
+    with site.store.responding():
         found = [(ident, lookup.ignores(site.store, ident)) for ident in idents]
     return PlainTextResponse(
         "".join(
@@ -141,7 +141,7 @@ def feed(site: Site, request: Request) -> Response:
 
     Messages are those of ArchiveBot's `tweets:done`; where there are none, the ends of jobs.
     """
-    with site.store.answering():
+    with site.store.responding():
         messages = [
             (when, plain(text, limit=_LONGEST_MESSAGE))
             for when, text in redis_values.scored_at(

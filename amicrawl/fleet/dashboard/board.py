@@ -111,7 +111,7 @@ class Board:
 
     def past(self, ended: Sequence[Job], *, most: int) -> list[Job]:
         """Return the jobs that ended last and have no record any more: those that are not in *ended*."""
-        with self._store.answering():
+        with self._store.responding():
             records = lookup.past(self._store, most=most)
         known = {(job["ident"], job["finished_at"]) for job in ended}
         nicknames = self._nicknames()
@@ -151,7 +151,7 @@ class Board:
     def log(self, ident: str, *, after: int | None, before: int | None, most: int) -> Log:
         """Return a part of the log of a job: behind *after*, else in front of *before*, else the end."""
         self._job(ident)
-        with self._store.answering():
+        with self._store.responding():
             found = redis_values.scored_at(
                 self._store,
                 self._store.keys.log(ident),
@@ -212,7 +212,7 @@ class Board:
 
     def letters(self) -> list[DeadLetter]:
         """Return what was found in Redis and could not be followed."""
-        with self._store.answering():
+        with self._store.responding():
             found = redis_values.dead_letters(self._store, 500)
         return [
             {

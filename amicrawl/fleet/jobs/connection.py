@@ -162,7 +162,7 @@ class JobStore:
     """When which dead letter was written last; `letters` keeps it small."""
 
     @contextmanager
-    def answering(self) -> Iterator[None]:
+    def responding(self) -> Iterator[None]:
         """Turn what redis-py raises for a server that is away, or refuses us, into errors of ours."""
         try:
             yield

@@ -139,9 +139,9 @@ class Ending:
                 return None
             self._finish(attempt, judged)
         else:
-            answer = self._give_back(attempt, judged)
+            reply = self._give_back(attempt, judged)
             # One that was marked as failed says nothing of this machine.
-            judged = EndVerdict.RELEASED if answer is GivenBack.FAILED else judged
+            judged = EndVerdict.RELEASED if reply is GivenBack.FAILED else judged
         return judged
 
     def _is_counting(self, attempt: JobAttempt) -> bool:
@@ -178,10 +178,10 @@ class Ending:
             except AmicrawlError as error:
                 # The captures are safe, and that must be reported.
                 logger.error("%s", error)  # noqa: TRY400  # a sentence for the operator
-        answer = self._claims.finish(ident, claim.token, info=encoded_info(info))
-        if answer is Finished.GONE:
+        reply = self._claims.finish(ident, claim.token, info=encoded_info(info))
+        if reply is Finished.GONE:
             self._claims.give_back(ident, claim.token, Happened.DRAINED)
-        logger.info("Job %s: %s", ident, answer)
+        logger.info("Job %s: %s", ident, reply)
 
     def _settle(self, attempt: JobAttempt, account: Account) -> None:
         from amicrawl.fleet.jobs.accounting import settle  # noqa: PLC0415  # as in `JobAttempt.count`
@@ -213,11 +213,11 @@ class Ending:
         if attempt.exit_code is not None and attempt.copying is not None and not attempt.copying.fault:
             self._claims.settle(ident, claim.token, shipped="1", checkpoint="")
         kept = f"{why}: {last}" if last else why
-        answer = self._claims.give_back(ident, claim.token, _HAPPENED[judged], why=kept)
-        if answer is GivenBack.DEAD:
+        reply = self._claims.give_back(ident, claim.token, _HAPPENED[judged], why=kept)
+        if reply is GivenBack.DEAD:
             _report_failed(self._store, ident, f"the last time because {why}", last)
-        logger.warning("Job %s: %s; %s", ident, "given back" if released else why, answer)
-        return answer
+        logger.warning("Job %s: %s; %s", ident, "given back" if released else why, reply)
+        return reply
 
     def _copy(self, attempt: JobAttempt) -> JobCopy | None:
         """Return what is in the `job.json` of *attempt*, if this attempt has written it."""
@@ -296,13 +296,13 @@ class Reaper:
             self._clear()
         found = {}
         for claim in self._abandoned(now, ours):
-            answer = self._claims.give_back(
+            reply = self._claims.give_back(
                 claim.unit, claim.token, Happened.LAPSED, why=f"its owner {claim.owner[:100]} was gone"
             )
-            if answer is GivenBack.DEAD:
+            if reply is GivenBack.DEAD:
                 _report_failed(self._store, claim.unit, "since its pipelines were gone")
-            logger.warning("Job %s was abandoned by %r: %s", claim.unit, claim.owner[:100], answer)
-            found[claim.unit] = answer
+            logger.warning("Job %s was abandoned by %r: %s", claim.unit, claim.owner[:100], reply)
+            found[claim.unit] = reply
         return found
 
     def _abandoned(self, now: float, ours: Collection[str]) -> list[Claim]:
@@ -328,12 +328,12 @@ class Reaper:
             logger.info("%s has not reported for a day; its record is gone", key)
         keys, client = self._store.keys, self._store.client
         start = keys.claim("")
-        with self._store.answering():
+        with self._store.responding():
             units = [key.removeprefix(start) for key in names_of_keys(self._store, start)]
         for claim, left in self._claims.look([unit for unit in units if is_ident(unit)]):
             if claim is None or left:
                 continue
-            with self._store.answering():
+            with self._store.responding():
                 # One that is not held can be forgotten by the same script, which looks again.
                 if client.type(keys.job(claim.unit)) == "none":
                     client.expire(keys.claim(claim.unit), 60)

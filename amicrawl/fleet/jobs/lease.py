@@ -191,24 +191,24 @@ class Claims:
         `working` and leased for *ttl* from then on.
         """
         keys = self._store.keys
-        with self._store.answering():
-            answer = self._store.scripts(
+        with self._store.responding():
+            reply = self._store.scripts(
                 "reserve",
                 keys=[keys.working, keys.token_counter, *(keys.queue(name) for name in queues)],
                 args=[keys.prefix, owner, milliseconds(ttl), ENTRIES_LOOKED_AT, store_id],
             )
-        for refusal in _threes(answer[0]):
+        for refusal in _threes(reply[0]):
             self._refused(RefusedEntry(*refusal))
-        if len(answer) == 1:
+        if len(reply) == 1:
             return None
-        _, unit, _, record, claim = answer
+        _, unit, _, record, claim = reply
         return Claim.read(unit, pairs(claim), record=pairs(record))
 
     def take(self, unit: str, owner: str, ttl: timedelta = LEASE) -> Claim | None:
         """Take *unit* out of any queue; None while it is held."""
         keys = self._store.keys
-        with self._store.answering():
-            answer = self._store.scripts(
+        with self._store.responding():
+            reply = self._store.scripts(
                 "take",
                 keys=[
                     *(keys.claim(unit), keys.lease(unit), keys.token_counter),
@@ -216,18 +216,18 @@ class Claims:
                 ],
                 args=[keys.prefix, unit, owner, milliseconds(ttl)],
             )
-        return None if answer is None else Claim.read(unit, pairs(answer[1]))
+        return None if reply is None else Claim.read(unit, pairs(reply[1]))
 
     def renew(self, unit: str, token: int, ttl: timedelta = LEASE, *, beats: int = 0) -> Renewal:
         """Make the lease last *ttl* from now; the heartbeat of the record grows by *beats*."""
         keys = self._store.keys
-        with self._store.answering():
-            answer = self._store.scripts(
+        with self._store.responding():
+            reply = self._store.scripts(
                 "renew",
                 keys=[keys.claim(unit), keys.lease(unit), self._record_of(unit)],
                 args=[token, milliseconds(ttl), beats],
             )
-        return Renewal(answer)
+        return Renewal(reply)
 
     def settle(self, unit: str, token: int, *, started_at: str = "", **fields: str) -> bool:
         """Write *fields* into the claim, empty ones removed; False where it is another owner's.
@@ -236,7 +236,7 @@ class Claims:
         `amicrawl_resumed`.
         """
         keys = self._store.keys
-        with self._store.answering():
+        with self._store.responding():
             return bool(
                 self._store.scripts(
                     "settle",
@@ -251,8 +251,8 @@ class Claims:
         After too many failures it is not queued again: it counts as failed, with all that this entails.
         """
         keys = self._store.keys
-        with self._store.answering():
-            answer = self._store.scripts(
+        with self._store.responding():
+            reply = self._store.scripts(
                 "give_back",
                 keys=[*self._of(unit), keys.failed, keys.ended, *self._expiring(unit)],
                 args=[
@@ -269,13 +269,13 @@ class Claims:
                     int(self._has_bucket),
                 ],
             )
-        return GivenBack(answer)
+        return GivenBack(reply)
 
     def finish(self, unit: str, token: int, *, info: str) -> Finished:
         """End a job that is done, completed or aborted as its record says; *info* is announced."""
         keys = self._store.keys
-        with self._store.answering():
-            answer = self._store.scripts(
+        with self._store.responding():
+            reply = self._store.scripts(
                 "finish",
                 keys=[
                     *self._of(unit),
@@ -292,12 +292,12 @@ class Claims:
                     keys.updates,
                 ],
             )
-        return Finished(answer)
+        return Finished(reply)
 
     def mark_aborted(self, ident: str) -> bool:
         """Mark the job as aborted, before it is finished; False where there is no record."""
         keys = self._store.keys
-        with self._store.answering():
+        with self._store.responding():
             return bool(
                 self._store.scripts("abort_mark", keys=[keys.job(ident)], args=[ident, keys.updates])
             )
@@ -308,14 +308,14 @@ class Claims:
         None stands for no claim, and a time of 0 for an expired lease.
         """
         keys, script = self._store.keys, self._store.scripts.script("read")
-        with self._store.answering(), self._store.client.pipeline(transaction=False) as pipe:
+        with self._store.responding(), self._store.client.pipeline(transaction=False) as pipe:
             for unit in units:
                 script(keys=[keys.claim(unit)], args=["hash", *_CLAIM_BOUNDS], client=pipe)
                 pipe.pttl(keys.lease(unit))
-            answers = pipe.execute(raise_on_error=False)
+            replies = pipe.execute(raise_on_error=False)
         found = []
         for number, unit in enumerate(units):
-            read, left = answers[2 * number], answers[2 * number + 1]
+            read, left = replies[2 * number], replies[2 * number + 1]
             fields = pairs(read[2]) if isinstance(read, list) else {}
             ms = left if isinstance(left, int) and left > 0 else 0
             found.append((Claim.read(unit, fields) if fields else None, timedelta(milliseconds=ms)))

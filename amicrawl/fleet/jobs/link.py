@@ -77,19 +77,19 @@ class CrawlLink(HeldLease):
         copy: JobCopy,
         *,
         ttl: timedelta,
-        on_answer: Callable[[FlushReply], None],
+        on_reply: Callable[[FlushReply], None],
         inbox: Inbox | None = None,
         renewed: float | None = None,
     ) -> None:
         """*copy* names unit and token, and is kept up to date here.
 
-        *on_answer* is called on the link's thread with each response that has news. *renewed* is when,
+        *on_reply* is called on the link's thread with each response that has news. *renewed* is when,
         by `steady_clock`, the lease was known to be good for *ttl*; None for not at all.
         """
         super().__init__(ttl.total_seconds(), renewed=renewed)
         self._store = store
         self.copy = copy
-        self._on_answer = on_answer
+        self._on_reply = on_reply
         self.inbox = inbox or Inbox(clock=time.time)
         self.trouble = ""
         """Why Redis did not take the last flush; empty where it did."""
@@ -166,7 +166,7 @@ class CrawlLink(HeldLease):
                 return
             logger.exception("The link to Redis failed")
             self.lost = f"the link to Redis failed: {error!r}"
-            self._on_answer(FlushReply("LOST"))
+            self._on_reply(FlushReply("LOST"))
         finally:
             self._closed.set()
 
@@ -202,9 +202,9 @@ class CrawlLink(HeldLease):
         if is_due or self._news:
             self._age, self._news = "", False
         try:
-            with self._store.answering():
-                answer = FlushReply.read(self._run(fed, facts, entries, renew=renew))
-                if is_due and answer.what == "OK":
+            with self._store.responding():
+                reply = FlushReply.read(self._run(fed, facts, entries, renew=renew))
+                if is_due and reply.what == "OK":
                     # By the memory that it takes, too, which a flush does not look at.
                     logs.trim(self._store, self.copy.ident)
         except (AmicrawlError, redis.RedisError, OSError) as error:
@@ -214,10 +214,10 @@ class CrawlLink(HeldLease):
         if self.trouble:
             logger.info("Redis answers again")
         self._failures, self.trouble = 0, ""
-        if answer.what != "OK":
+        if reply.what != "OK":
             self._keep(fed, facts)
-            return self._not_ours(answer, started)
-        self._arrived(answer, started, renew=renew)
+            return self._not_ours(reply, started)
+        self._arrived(reply, started, renew=renew)
         return True
 
     def _run(self, fed: Fed | None, facts: Mapping[str, str], entries: list[str], *, renew: bool) -> Any:
@@ -237,36 +237,36 @@ class CrawlLink(HeldLease):
             ],
         )
 
-    def _arrived(self, answer: FlushReply, started: float, *, renew: bool) -> None:
+    def _arrived(self, reply: FlushReply, started: float, *, renew: bool) -> None:
         if renew:
             self._renewed(started)
             self.inbox.taken()
         copy = self.copy
-        copy.epoch = answer.epoch
-        copy.remember({"settings_age": answer.age, "log_score": answer.log_score})
-        settings = answer.settings
+        copy.epoch = reply.epoch
+        copy.remember({"settings_age": reply.age, "log_score": reply.log_score})
+        settings = reply.settings
         if settings is not None:
             # A record without an age would be taken for one that has never been read.
-            self._age, self._read_at = answer.age or "0", started
-            copy.remember(answer.raw)
+            self._age, self._read_at = reply.age or "0", started
+            copy.remember(reply.raw)
             if settings.ignores is not None:
                 copy.ignores = sorted(settings.ignores)
             if settings.paused is not None:
                 copy.desired = {"paused": "1"} if settings.paused else {}
-        stops = (answer.abort or answer.failed) and not self._abort_told
-        if settings is not None or stops or answer.faults or answer.regained:
+        stops = (reply.abort or reply.failed) and not self._abort_told
+        if settings is not None or stops or reply.faults or reply.regained:
             self._abort_told = self._abort_told or stops
-            self._on_answer(answer)
+            self._on_reply(reply)
 
-    def _not_ours(self, answer: FlushReply, started: float) -> bool:
+    def _not_ours(self, reply: FlushReply, started: float) -> bool:
         """Do what follows where the flush was not taken; False, since it was not."""
-        if answer.what == "GONE":
+        if reply.what == "GONE":
             return self._restore(started)
-        if answer.what == "ODD":
+        if reply.what == "ODD":
             self._failed(AmicrawlError(f"the claim of {self.copy.unit} in Redis is not a hash"))
             return False
-        self.lost = _WHY[answer.what]
-        self._on_answer(answer)
+        self.lost = _WHY[reply.what]
+        self._on_reply(reply)
         return False
 
     def _restore(self, started: float) -> bool:
@@ -279,12 +279,12 @@ class CrawlLink(HeldLease):
             return False
         if not done:
             self.lost = _WHY["LOST"]
-            self._on_answer(FlushReply("LOST"))
+            self._on_reply(FlushReply("LOST"))
             return False
         self._renewed(started)
         self._age, self._flushed_at = "", float("-inf")
         self.inbox.tell("Redis had lost this job; its crawl has written it again.")
-        self._on_answer(FlushReply("RESTORED"))
+        self._on_reply(FlushReply("RESTORED"))
         return False
 
     def _keep(self, fed: Fed | None, facts: dict[str, str]) -> None:
@@ -345,7 +345,7 @@ def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:
     Raises RedisUnavailable; what is of a wrong type, or too large, counts as absent.
     """
     keys, ident = store.keys, ident_of_unit(unit)
-    with store.answering():
+    with store.responding():
         record, claim = redis_values.hashes_at(store, [keys.job(ident), keys.claim(unit)])
         return JobCopy(
             unit=unit,
@@ -367,7 +367,7 @@ def is_forgotten(store: JobStore, copy: JobCopy) -> bool:
 
 def begin_epoch(store: JobStore) -> None:
     """Have Redis hold the text by which it is seen that it was emptied."""
-    with store.answering():
+    with store.responding():
         store.client.set(store.keys.own("epoch"), uuid.uuid4().hex, nx=True)
 
 
@@ -383,7 +383,7 @@ def restore(store: JobStore, copy: JobCopy, *, lease_ms: int, epoch: str) -> boo
     claim = {name: value for name, value in copy.claim.items() if name not in {"token", "state"}}
     pairs = [text for each in (record, claim, copy.desired) for pair in each.items() for text in pair]
     queue = keys.queue(copy.claim.get("queue") or "pending")
-    with store.answering():
+    with store.responding():
         args: list[str | int] = [copy.unit, copy.token, lease_ms, epoch, keys.updates, copy.config]
         args += [len(record), len(claim), len(copy.desired), *pairs, *copy.ignores]
         done, copy.epoch = store.scripts(

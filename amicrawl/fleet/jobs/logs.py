@@ -329,7 +329,7 @@ def say(
     """Add *entries*, texts, to the log of the job that the claim *token* holds, and set *figures*."""
     keys = store.keys
     pairs = [text for pair in (figures or {}).items() for text in pair]
-    with store.answering():
+    with store.responding():
         store.scripts(
             "say",
             keys=[keys.job(ident), keys.log(ident), keys.claim(ident)],

@@ -124,7 +124,7 @@ class PipelineRecord:
             "running": str(running),
         }
         keys = self._store.keys
-        with self._store.answering(), self._store.client.pipeline(transaction=False) as pipe:
+        with self._store.responding(), self._store.client.pipeline(transaction=False) as pipe:
             pipe.hset(self.key, mapping=fields)
             pipe.sadd(keys.pipelines, self.key)
             pipe.publish(keys.pipeline_updates, self.key)
@@ -139,7 +139,7 @@ class PipelineRecord:
     def unregister(self) -> None:
         """Take the record away: the pipeline has stopped."""
         keys = self._store.keys
-        with self._store.answering(), self._store.client.pipeline(transaction=False) as pipe:
+        with self._store.responding(), self._store.client.pipeline(transaction=False) as pipe:
             pipe.delete(self.key)
             pipe.srem(keys.pipelines, self.key)
             pipe.publish(keys.pipeline_updates, self.key)
@@ -148,7 +148,7 @@ class PipelineRecord:
 
 def redis_now(store: JobStore) -> float:
     """Return the time by the clock of Redis, in Unix seconds; raises RedisUnavailable."""
-    with store.answering():
+    with store.responding():
         seconds, microseconds = store.client.time()
     return float(seconds) + float(microseconds) / 1e6
 
@@ -164,7 +164,7 @@ def remove_stale(store: JobStore) -> list[str]:
     client, keys = store.client, store.keys
     removed = []
     found = _keys_of(store)
-    with store.answering():
+    with store.responding():
         now = int(client.time()[0])
         for key, fields in zip(found, hashes_at(store, found), strict=True):
             ts = fields.get("ts", "")
@@ -193,7 +193,7 @@ def tell_to_drain(store: JobStore, name: str, *, how: str = "release") -> list[s
         raise UsageError(f"{how!r} is not a way to drain: {' or '.join(DRAINS)}.")
     asked = []
     found = _keys_of(store)
-    with store.answering():
+    with store.responding():
         for key, fields in zip(found, hashes_at(store, found), strict=True):
             if fields and name in {
                 key,
@@ -210,6 +210,6 @@ def tell_to_drain(store: JobStore, name: str, *, how: str = "release") -> list[s
 def _keys_of(store: JobStore) -> list[str]:
     """Return the keys of the records of all pipelines, ArchiveBot's included."""
     start = store.keys.pipeline("")
-    with store.answering():
+    with store.responding():
         keys = dict.fromkeys(names_of_keys(store, start))
         return [key for key in keys if _HASH.fullmatch(key.removeprefix(start))][:MOST_PIPELINES]

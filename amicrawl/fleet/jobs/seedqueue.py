@@ -77,7 +77,7 @@ class SeedQueue:
 
     def acknowledge(self, numbers: Sequence[str]) -> None:
         """Let seeds go that were taken: what they ask for is done, and kept."""
-        with self._store.answering():
+        with self._store.responding():
             for at in range(0, len(numbers), _ACKNOWLEDGED_AT_ONCE):
                 batch = numbers[at : at + _ACKNOWLEDGED_AT_ONCE]
                 # The numbers of a stream's entries have a hyphen.
@@ -95,7 +95,7 @@ class SeedQueue:
 
         Those of a stream are among `taken` then, the others back in the queue.
         """
-        with self._store.answering():
+        with self._store.responding():
             now = int(self._store.client.time()[0])
             silent = self._store.client.zrangebyscore(
                 self._consumers, "-inf", now - self._takeover, start=0, num=_MOST_CONSUMERS
@@ -118,7 +118,7 @@ class SeedQueue:
         return max(count, 0)
 
     def _read(self, script: str, keys: list[str], most: int) -> list[TakenSeed]:
-        with self._store.answering():
+        with self._store.responding():
             kind, *found = self._store.scripts(
                 script, keys=keys, args=[self._consumer, most, LONGEST_SEED + 1, GROUP]
             )

@@ -110,7 +110,7 @@ class Watch:
         keys = self._store.keys
         longest = LONGEST_FACT if len(idents) == 1 else LONGEST
         found: list[SeenJob] = []
-        with self._store.answering():
+        with self._store.responding():
             for at in range(0, len(idents), _AT_ONCE):
                 some = idents[at : at + _AT_ONCE]
                 named = [
@@ -135,17 +135,17 @@ class Watch:
         """Return the newest *most* entries of the logs in *after* behind that number, oldest first."""
         if not after:
             return {}
-        with self._store.answering():
-            answer = self._store.scripts(
+        with self._store.responding():
+            reply = self._store.scripts(
                 "watch_log",
                 keys=[self._store.keys.log(ident) for ident in after],
                 args=[LONGEST_ENTRY, redis_values.ROOM, most, "+inf", *map(repr, after.values())],
             )
-        return {ident: _paired(flat) for ident, flat in zip(after, answer, strict=True)}
+        return {ident: _paired(flat) for ident, flat in zip(after, reply, strict=True)}
 
     def ignores(self, ident: str) -> list[str]:
         """Return the ignore patterns of *ident*, sorted."""
-        with self._store.answering():
+        with self._store.responding():
             return lookup.ignores(self._store, ident)
 
     def names(self) -> JobNames:
@@ -155,7 +155,7 @@ class Watch:
         pipelines: set[str] = set()
         jobs: set[str] = set()
         pipeline = keys.pipeline("")
-        with self._store.answering():
+        with self._store.responding():
             for key in redis_values.names_of_keys(self._store, keys.prefix):
                 name = keys.queue_name(key)
                 if key.startswith(pipeline) and len(pipelines) < MOST_PIPELINES:
@@ -168,7 +168,7 @@ class Watch:
 
     def pipelines(self, pipeline_keys: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return the records of pipelines by their key, those that are there and are records."""
-        with self._store.answering():
+        with self._store.responding():
             records = redis_values.hashes_at(self._store, pipeline_keys)
         return {key: record for key, record in zip(pipeline_keys, records, strict=True) if record}
 
@@ -180,7 +180,7 @@ class Watch:
     def live(self, queues: Iterable[str]) -> Live:
         """Return which jobs run, and which wait in *queues*."""
         keys, names = self._store.keys, list(queues)
-        with self._store.answering(), self._store.client.pipeline(transaction=False) as batch:
+        with self._store.responding(), self._store.client.pipeline(transaction=False) as batch:
             # Not a plain LRANGE: elements may have any size. Not `redis_values`: all in one round trip.
             read = self._store.scripts.script("read")
             bounds: list[str | int] = ["list", MOST_WAITING, _LONGEST_ELEMENT, redis_values.ROOM]
@@ -205,7 +205,7 @@ class Watch:
 
     def memory(self) -> int | None:
         """Return the bytes that Redis says it uses, None where it does not say."""
-        with self._store.answering():
+        with self._store.responding():
             try:
                 said: Any = self._store.client.info("memory")
             except redis.ResponseError:
@@ -226,7 +226,7 @@ class Updates:
         self._pubsub: Any = store.client.pubsub(  # type: ignore[no-untyped-call]
             ignore_subscribe_messages=True
         )
-        with store.answering():
+        with store.responding():
             self._pubsub.subscribe(store.keys.updates)
 
     def until(self, moment: float, *, most: int = 100_000) -> set[str]:
@@ -234,7 +234,7 @@ class Updates:
         idents: set[str] = set()
         for _ in range(most):
             left = moment - time.monotonic()
-            with self._store.answering():
+            with self._store.responding():
                 message: Any = self._pubsub.get_message(timeout=max(0.0, left))
             if message is not None and isinstance(message["data"], str) and is_ident(message["data"]):
                 idents.add(message["data"])
@@ -282,7 +282,7 @@ class Broadcasts:
         target = newest - _KEEP
         if target <= broadcast or (not is_ours and moment - since < _SETTLED):
             return False
-        with self._store.answering():
+        with self._store.responding():
             moved = self._store.scripts(
                 "broadcast", keys=[self._store.keys.job(ident)], args=[mark, target, repr(now)]
             )
@@ -313,15 +313,15 @@ def _paired(flat: Sequence[str]) -> list[tuple[float, str]]:
 
 def _answers(batch: Any) -> Iterator[Any]:
     """Send *batch*; a command that met a wrong type answers None, anything else is raised."""
-    for answer in batch.execute(raise_on_error=False):
-        if isinstance(answer, redis.ResponseError) and not isinstance(
-            answer, redis.exceptions.NoPermissionError | redis.AuthenticationError
+    for reply in batch.execute(raise_on_error=False):
+        if isinstance(reply, redis.ResponseError) and not isinstance(
+            reply, redis.exceptions.NoPermissionError | redis.AuthenticationError
         ):
             yield None
-        elif isinstance(answer, Exception):
-            raise answer
+        elif isinstance(reply, Exception):
+            raise reply
         else:
-            yield answer
+            yield reply
 
 
 def _is_queue(name: str) -> bool:

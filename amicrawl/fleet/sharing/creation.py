@@ -85,14 +85,14 @@ class SeedGiver:
         moved = False
         for start in range(0, len(batches), _AT_ONCE):
             some = batches[start : start + _AT_ONCE]
-            answers = self._share.send(-1, self._token, [(number, batch) for number, batch, _ in some])
-            if answers is None:
+            replies = self._share.send(-1, self._token, [(number, batch) for number, batch, _ in some])
+            if replies is None:
                 raise UsageError(
                     f"Another process gives seeds to the shared crawl {self._share.record.name!r} now, "
                     "or it was removed. See `amicrawl share status`."
                 )
-            for (number, _, count), answer in zip(some, answers, strict=True):
-                if answer == "taken":
+            for (number, _, count), reply in zip(some, replies, strict=True):
+                if reply == "taken":
                     del self._waiting[number][:count]
                     self._held -= count
                     self.given += count
@@ -122,7 +122,7 @@ def begin(store: JobStore, record: ShareRecord, *, again: bool = False) -> tuple
         "seeding": token,
         "epoch": str(uuid.uuid4().int >> 80),
     }
-    with store.answering():
+    with store.responding():
         flat = [text for pair in fields.items() for text in pair]
         names = [keys.record, keys.all, *map(keys.claim, range(record.partitions))]
         if store.scripts("share_begin", keys=names, args=[record.name, *flat]):
@@ -145,20 +145,20 @@ def begin(store: JobStore, record: ShareRecord, *, again: bool = False) -> tuple
             f"The shared crawl {record.name!r} was made with other partitions ({theirs.partitions}), "
             "another depth, another crawl file, or with --list or without: give the same."
         )
-    with store.answering():
+    with store.responding():
         store.client.hset(keys.record, mapping={"seeding": token, "state": "open"})
     return known, token
 
 
 def seeds_given(share: Share) -> None:
     """Note that all seeds of *share* are in its inboxes."""
-    with share.store.answering():
+    with share.store.responding():
         share.store.client.hdel(share.keys.record, "seeding")
 
 
 def keep_starts(share: Share, urls: Iterable[str]) -> None:
     """Keep the start *urls*, which make the scope of *share*, for its workers."""
-    with share.store.answering():
+    with share.store.responding():
         for some in _by(_PACKED, urls):
             text = orjson.dumps(some)
             share.store.client.rpush(
@@ -168,7 +168,7 @@ def keep_starts(share: Share, urls: Iterable[str]) -> None:
 
 def starts_of(share: Share) -> list[str]:
     """Return the start URLs that make the scope; raises InputError where what is there is none."""
-    with share.store.answering():
+    with share.store.responding():
         most = MOST_STARTS // _PACKED + 1000
         args: list[str | int | float] = ["list", most, _LARGEST, 2 * _LARGEST]
         _, count, packed = share.store.scripts("read", keys=[share.keys.starts], args=args)

@@ -227,14 +227,14 @@ class BatchExchange(HeldLease):
             parcels = outbox.parcels(most=BATCHES_AT_ONCE, shut=tuple(shut))
             if not parcels:
                 break
-            answers = self._share.send(
+            replies = self._share.send(
                 self._number, self._token, [(parcel.recipient, parcel.batch) for parcel in parcels]
             )
-            if answers is None:
+            if replies is None:
                 self.lose("the lease was lost")
                 return
-            for parcel, answer in zip(parcels, answers, strict=True):
-                if answer == "taken":
+            for parcel, reply in zip(parcels, replies, strict=True):
+                if reply == "taken":
                     outbox.sent(parcel)
                     self.sent += parcel.links
                     sent_any = True

@@ -231,10 +231,10 @@ class Share:
         a partition whose lease ran out is left to its owner, from the first time that this is seen.
         """
         grace_ms = int(grace.total_seconds() * 1000)
-        answer = self._run("share_take", owner, milliseconds(ttl), data, place, ATTEMPTS, grace_ms)
-        if answer[0] != "taken":
-            return NoPartition(answer[0], *map(int, answer[1:]))
-        _, number, token, failures, shipped, lapsed = answer
+        reply = self._run("share_take", owner, milliseconds(ttl), data, place, ATTEMPTS, grace_ms)
+        if reply[0] != "taken":
+            return NoPartition(reply[0], *map(int, reply[1:]))
+        _, number, token, failures, shipped, lapsed = reply
         return TakenPartition(int(number), int(token), _number(failures), str(shipped), lapsed == "1")
 
     def tick(
@@ -254,7 +254,7 @@ class Share:
         while, so a partition that waits may have its place. *turn*: how long it may be held while others
         wait; 0 for any time.
         """
-        answer = self._run(
+        reply = self._run(
             "share_tick",
             number,
             token,
@@ -264,9 +264,9 @@ class Share:
             int(turn.total_seconds() * 1000),
             facts,
         )
-        if len(answer) == 1:
-            return Reply(answer[0])
-        lease, ended, stop, pause, batches, give, epoch, out = answer
+        if len(reply) == 1:
+            return Reply(reply[0])
+        lease, ended, stop, pause, batches, give, epoch, out = reply
         return Reply(
             lease,
             bool(ended),
@@ -286,8 +286,8 @@ class Share:
         The *sender* -1 is the process that gives the seeds.
         """
         flat = [part for to, batch in batches for part in (to, batch)]
-        answer = self._run("share_send", sender, token, self.record.inbox, *flat)
-        return None if answer[0] == "lost" else answer[1:]
+        reply = self._run("share_send", sender, token, self.record.inbox, *flat)
+        return None if reply[0] == "lost" else reply[1:]
 
     def receive(
         self, number: int, token: int, *, most: int, after: str
@@ -297,32 +297,32 @@ class Share:
         *after*: NEXT for those that were not handed out yet; or else those that were, and
         that are not acknowledged, behind the batch of that name (`0` for all).
         """
-        answer = self._script(
+        reply = self._script(
             "share_receive",
             [self.keys.claim(number), self.keys.links(number)],
             [token, most, after],
         )
-        if answer[0] == "lost":
+        if reply[0] == "lost":
             return None
         # A batch that was deleted since it was handed out comes back without fields.
-        return [(entry, pairs(fields or [])) for entry, fields in answer[1]]
+        return [(entry, pairs(fields or [])) for entry, fields in reply[1]]
 
     def acknowledge(self, number: int, token: int, batches: Sequence[str]) -> bool:
         """Take *batches* out of the inbox for good; False where the partition was taken over."""
-        answer = self._script(
+        reply = self._script(
             "share_acknowledge", [self.keys.claim(number), self.keys.links(number)], [token, *batches]
         )
-        return bool(answer[0] == "done")
+        return bool(reply[0] == "done")
 
     def release(self, number: int, token: int, ended: Ended, *, place: str = "") -> str:
         """Give partition *number* back; return its state: `parked`, `ready`, `failed`, or `lost`."""
         keys = self.keys
-        answer = self._script(
+        reply = self._script(
             "share_release",
             [keys.record, keys.claim(number), keys.lease(number), keys.links(number)],
             [token, ended, place, ATTEMPTS],
         )
-        return str(answer)
+        return str(reply)
 
     def retry(self, *, resend: bool = False) -> int:
         """Make what failed ready again, and take `stop` back; return how many partitions that were.
@@ -350,10 +350,10 @@ class Share:
                 script(keys=[self.keys.claim(number)], args=["hash", *_CLAIM_BOUNDS], client=pipe)
                 pipe.pttl(self.keys.lease(number))
                 pipe.xlen(self.keys.links(number))
-            answers = pipe.execute(raise_on_error=False)
+            replies = pipe.execute(raise_on_error=False)
         found = []
         for number in numbers:
-            claim, lease, batches = answers[3 * number : 3 * number + 3]
+            claim, lease, batches = replies[3 * number : 3 * number + 3]
             is_claim = isinstance(claim, list) and claim[0] in {"hash", "none"}
             known = pairs(claim[2]) if is_claim else {"state": "disturbed"}
             known["lease"] = str(lease) if isinstance(lease, int) and lease > 0 else ""
@@ -380,7 +380,7 @@ class Share:
 @contextmanager
 def _understood(store: JobStore) -> Iterator[None]:
     """Turn a response that says our keys hold something else into a sentence."""
-    with store.answering():
+    with store.responding():
         try:
             yield
         except redis.ResponseError as error:

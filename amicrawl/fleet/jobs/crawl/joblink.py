@@ -68,7 +68,7 @@ class JobLink:
         self._job = job
         self._loop: asyncio.AbstractEventLoop | None = None
         self._link = CrawlLink(
-            job.store, job.copy, ttl=job.ttl, on_answer=self._on_answer, renewed=job.renewed
+            job.store, job.copy, ttl=job.ttl, on_reply=self._on_reply, renewed=job.renewed
         )
         self._orders = LiveJobSettings(run)
         self._facts = JobFacts(run, self._orders, self._link, job.claim)
@@ -207,32 +207,32 @@ class JobLink:
             figures["amicrawl_step"] = "reported" if is_last else self._run.step
         return Fed(figures, self._facts.current(total, own=self._new, is_last=is_last))
 
-    def _on_answer(self, answer: FlushReply) -> None:
-        """Take *answer* over to the event loop; on the thread of the link."""
+    def _on_reply(self, reply: FlushReply) -> None:
+        """Take *reply* over to the event loop; on the thread of the link."""
         if self._loop is not None and not self._loop.is_closed():
             # Closed in between, there is nothing left to steer.
             with suppress(RuntimeError):
-                self._loop.call_soon_threadsafe(self._follow, answer, self._job.copy.encoded())
+                self._loop.call_soon_threadsafe(self._follow, reply, self._job.copy.encoded())
 
-    def _follow(self, answer: FlushReply, copy: bytes) -> None:
-        """Do what *answer* says; on the event loop."""
-        if answer.what == "RESTORED":
+    def _follow(self, reply: FlushReply, copy: bytes) -> None:
+        """Do what *reply* says; on the event loop."""
+        if reply.what == "RESTORED":
             self._facts.begin_anew()
         if self._link.lost:
             self._lose(self._link.lost)
             return
-        if answer.settings is not None:
-            changed = self._orders.follow(answer.settings)
+        if reply.settings is not None:
+            changed = self._orders.follow(reply.settings)
             if changed:
                 self._log.tell("Settings: " + ", ".join(changed))
             self._write_copy(copy)
-        self._tell_of_faults(answer)
-        if answer.abort or answer.failed:
-            self._abort(marked=answer.abort)
+        self._tell_of_faults(reply)
+        if reply.abort or reply.failed:
+            self._abort(marked=reply.abort)
 
-    def _tell_of_faults(self, answer: FlushReply) -> None:
+    def _tell_of_faults(self, reply: FlushReply) -> None:
         """Say what in Redis cannot be followed, each thing once as long as it lasts."""
-        faults = dict.fromkeys((*self._orders.faults, *answer.faults))
+        faults = dict.fromkeys((*self._orders.faults, *reply.faults))
         new = [fault for fault in faults if fault not in self._faults]
         self._faults = set(faults)
         for fault in new:

@@ -179,7 +179,7 @@ def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> Hel
         )
     queue = copy.claim.get("queue", "")
     where = {"directory": directory.name, "queue": queue, "resumed": _how(claim, directory)}
-    with store.answering():
+    with store.responding():
         pipe = store.client.pipeline(transaction=True)
         for name in _queues(store):
             pipe.lrem(name, 0, unit)

@@ -127,7 +127,7 @@ class QueueFeed:
         self._kept: deque[tuple[float, str]] = deque()
         """Seeds that are in the index, with the moment from which that is durable."""
         self._forced_after = 0.0
-        self._lost_answer = True
+        self._lost_reply = True
         """Whether Redis may have given us seeds that we do not know of."""
         self._is_away = False
         self._beat_at = self._reclaim_at = self._busy_at = float("-inf")
@@ -152,7 +152,7 @@ class QueueFeed:
             except RedisUnavailable as error:
                 if not self._is_away:
                     logger.warning("%s The crawl continues with what it has.", error)
-                self._is_away = self._lost_answer = True
+                self._is_away = self._lost_reply = True
                 wait = min(max(2 * wait, _LOOK_AGAIN), _LONGEST_WAIT)
             except AmicrawlError as error:
                 run.seed_fault = error
@@ -167,14 +167,14 @@ class QueueFeed:
         queue = self._queue
         assert queue is not None
         await self._acknowledge(run.clock())
-        if self._lost_answer:
+        if self._lost_reply:
             known = await on_a_thread(queue.taken)
-            self._lost_answer = len(known) >= MOST_TAKEN
+            self._lost_reply = len(known) >= MOST_TAKEN
             await self._offer(run, known)
         if run.clock() - self._reclaim_at >= min(_RECLAIM, self._arguments.takeover):
             self._reclaim_at = run.clock()
             if await on_a_thread(queue.reclaim):
-                self._lost_answer = True
+                self._lost_reply = True
         room = 0 if run.paused else self._arguments.batch - len(self._held)
         if room <= 0 and run.clock() - self._beat_at < min(_BEAT, self._arguments.takeover / 3):
             return False
@@ -237,7 +237,7 @@ class QueueFeed:
     def _is_done(self, run: Run) -> bool:
         """Tell whether the crawl is to end, since nothing has come and nothing is left to do."""
         idle = self._arguments.idle
-        if idle is None or self._held or self._kept or self._lost_answer:
+        if idle is None or self._held or self._kept or self._lost_reply:
             return False
         return not run.waiting and run.clock() - self._busy_at >= idle
 
