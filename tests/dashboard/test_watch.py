@@ -229,6 +229,7 @@ def test_what_a_server_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:
 def test_urls_are_shown_by_state_and_hosts_with_their_wait_and_share(tmp_path: Path) -> None:
     names = ["a.example", "a.example", "a.example", "b.example"]
     rows = [index_row(f"http://{name}/{n}", host=name, status=200) for n, name in enumerate(names)]
+    rows.append(index_row("http://b.example/no", host="b.example", error="robots-denied: it says no"))
     (tmp_path / "captures-00000.open").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     (tmp_path / "control").mkdir()
     hosts = [{"name": "a.example", "waiting": 7, "pages": 3, "opens_in": 1.5, "reason": "delay"}]
@@ -240,6 +241,7 @@ def test_urls_are_shown_by_state_and_hosts_with_their_wait_and_share(tmp_path: P
     row = re.search(r">a\.<wbr>example</th>(.*?)</tr>", text)
     assert row is not None
     assert re.findall(r"<td[^>]*>([^<]*)", row[1]) == ["–", "7", "3", "75 %", "1.5 s: delay"]
+    assert re.search(r'data-t="rows">4<', text), "what was not requested was not fetched"
     known = re.search(r'id="urls">(.*?)</p>', text)
     assert known is not None
     assert re.sub("<[^>]+>", "", known[1]) == "URLs known, by state: pending 7, captured 1,300"
