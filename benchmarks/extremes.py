@@ -4,7 +4,8 @@
 
 prints a line for each: processor time, clock, peak memory, what became of the URLs, and pauses. With
 `--part` lists have that part of their lines. A pause is the processor time that the event loop's thread
-took between two turns of the loop, so that a busy machine does not lengthen it.
+took between two turns of the loop, so that a busy machine does not lengthen it. `hundred_million` is a
+frontier without a crawl: see `benchmarks.large_frontier`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from benchmarks import large_frontier
 from benchmarks.crawlers import ROOT, Amicrawl
 from benchmarks.measure import run
 from benchmarks.pauses import FILE, SETTINGS
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
 OUT = ROOT / "benchmarks" / "out" / "extremes"
 _MIB = 1 << 20
 _GIB = 1 << 30
+_LARGE = "hundred_million"
 _SHOWN = ("ok", "redirect", "failed", "skipped", "bytes_received")
 
 
@@ -104,10 +107,15 @@ def _counts(directory: Path) -> str:
 def main(arguments: Sequence[str]) -> int:
     """Measure the extremes that *arguments* name, or all."""
     parser = argparse.ArgumentParser(prog="benchmarks.extremes", description="Crawl extreme lists.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(EXTREMES))
+    named = ", ".join((*EXTREMES, f"{_LARGE} (a frontier alone; not among all)"))
+    parser.add_argument("names", nargs="*", metavar="NAME", help=named)
     parser.add_argument("--part", type=float, default=1.0, help="part of the lines of each list")
     options = parser.parse_args(arguments)
     for name in options.names or EXTREMES:
+        if name == _LARGE:
+            for figures in large_frontier.measure(int(large_frontier.URLS * options.part), OUT / name):
+                print(large_frontier.line_of(figures), flush=True)
+            continue
         extreme = EXTREMES[name]
         lines = extreme.lines if extreme.whole else max(1, int(extreme.lines * options.part))
         print(measure(name, extreme, lines=lines), flush=True)

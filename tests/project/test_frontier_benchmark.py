@@ -13,6 +13,7 @@ import pytest
 
 from amicrawl.config import Identity
 from amicrawl.urls import url_key
+from benchmarks import large_frontier, scale_chart
 from benchmarks.frontier_steps import STEPS
 from benchmarks.weblist import WebList
 
@@ -97,3 +98,15 @@ def test_a_list_is_the_same_each_time_and_its_urls_all_differ(tmp_path: Path) ->
     assert [url.encode() for url, _ in given] == list(first.texts())
     assert len(set(given)) == len(np.unique(first.keys(), axis=0)) == 5000
     assert 1 < len({key.host for _, key in given}) <= first.hosts
+
+
+@pytest.mark.slow
+def test_a_large_frontier_is_killed_and_opened_again_and_drawn(tmp_path: Path) -> None:
+    figures = large_frontier.measure(4_000, tmp_path / "small") + large_frontier.measure(
+        8_000, tmp_path / "large"
+    )
+    assert [each["step"] for each in figures] == [*large_frontier.STEPS] * 2
+    assert all(each["urls"] < each["disk_bytes"] <= each["disk_peak_bytes"] for each in figures)
+    assert all(0 < each["resident_bytes"] <= each["peak_bytes"] for each in figures)
+    assert "bytes a URL" in large_frontier.line_of(figures[0])
+    assert scale_chart.chart(figures).count("<polyline") == 2 * len(large_frontier.STEPS)
