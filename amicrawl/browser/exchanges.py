@@ -13,6 +13,7 @@ import asyncio
 import time
 from collections import Counter
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.browser.answers import LARGEST
@@ -46,6 +47,8 @@ _KINDS = {
 _LONG = 10.0
 """Seconds after which an exchange does not hold a page any more: a long poll, or a stream."""
 _ENDLESS = b"text/event-stream"
+_LOOK = 0.05
+"""Seconds between two looks at a host that is asked for something else."""
 _LAST_WORD = 1.0
 """Seconds that what is under way has when its page is over."""
 
@@ -229,6 +232,9 @@ class PageExchanges:
             reason, wait = run.pacing.held_back(host, run.clock())
             is_own = host == self._offer.key.host
             is_strict = self._crawl.config.browser_strict_pace and not is_own
+            if is_strict and not reason and run.pacing.gates.opens_at(host) == inf:
+                # As many requests to it are in flight as may be, and it is not told when one ends.
+                reason, wait = "in flight", _LOOK
             if reason not in _BINDING and not (is_strict and reason):
                 return None
             if is_own and reason != "Retry-After":

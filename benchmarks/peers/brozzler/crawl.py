@@ -1,8 +1,8 @@
-"""Have brozzler open the pages of a site in Chromium, through warcprox: two at a time, a process each.
+"""Have brozzler open the pages of a site in Chromium, through warcprox: a process each.
 
     python crawl.py URL PAGES CHROMIUM DIRECTORY
 
-`brozzle-page` is what works without a RethinkDB. Its Chromium gets two further arguments by a script:
+`brozzle-page` is what works without a RethinkDB; two at once would use the same Chromium. Its Chromium gets two further arguments by a script:
 root has no sandbox, and loopback addresses go through the proxy as others do.
 """
 
@@ -12,11 +12,9 @@ import socket
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 PROGRAMS = Path(sys.executable).parent
-AT_ONCE = 2
 
 
 def main(url: str, pages: int, chromium: str, directory: Path) -> None:
@@ -36,14 +34,10 @@ def main(url: str, pages: int, chromium: str, directory: Path) -> None:
     proxy = subprocess.Popen(line, cwd=directory)
     try:
         _wait_for(port)
-
-        def visit(number: int) -> None:
+        for number in range(pages):
             line = [PROGRAMS / "brozzle-page", "-e", browser, "--proxy", f"127.0.0.1:{port}"]
             line += ["--skip-youtube-dl", f"{url}{number or ''}"]
             subprocess.run(line, cwd=directory, check=True)
-
-        with ThreadPoolExecutor(AT_ONCE) as pool:
-            list(pool.map(visit, range(pages)))
     finally:
         proxy.terminate()
         proxy.wait()
