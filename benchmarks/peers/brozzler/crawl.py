@@ -2,8 +2,9 @@
 
     python crawl.py URL PAGES CHROMIUM DIRECTORY
 
-`brozzle-page` is what works without a RethinkDB; two at once would use the same Chromium. Its Chromium gets two further arguments by a script:
-root has no sandbox, and loopback addresses go through the proxy as others do.
+`brozzle-page` is what works without a RethinkDB; two at once would use the same Chromium. Its Chromium
+gets two further arguments by a script: root has no sandbox, and loopback addresses go through the proxy
+as others do.
 """
 
 from __future__ import annotations
