@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from amicrawl.browser.pool import FEATURES_OFF
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -20,6 +22,7 @@ PATIENCE = 60_000
 ARGUMENTS = [
     *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+    f"--disable-features={','.join(FEATURES_OFF)}",
 ]
 """No sandbox, since tests run as root in containers; and nothing is asked of anybody outside."""
 
