@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import partial
 from pathlib import Path
@@ -14,11 +13,9 @@ from amicrawl.archive.index import (
     BLOCK_LINES,
     SHARD_LINES,
     CdxServer,
-    answer,
-    count_pages,
     is_loopback,
+    looked_up,
     open_sources,
-    request_of,
     write_zipnum,
 )
 from amicrawl.archive.index.lookup.server import PATH
@@ -33,7 +30,7 @@ from amicrawl.terminal import counted, harmless
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.archive.index import CdxRequest, IndexSource, WrittenCluster
+    from amicrawl.archive.index import WrittenCluster
 
 _LONGEST_SHOWN = 1 << 20
 
@@ -126,21 +123,10 @@ def query(
         "showNumPages": "true" if show_num_pages else "",
     }
     parameters = {name: [value] for name, value in given.items()}
-    request = request_of(parameters | {"filter": filters or [], "collapse": collapse or []})
-    _show(request, open_sources(paths))
-
-
-def _show(request: CdxRequest, sources: Sequence[IndexSource]) -> None:
-    """Print the lines that answer *request*, or how many pages they have."""
-    if request.counts_pages:
-        pages = count_pages(request, sources)
-        typer.echo(
-            json.dumps({"pages": pages.pages, "pageSize": pages.page_size, "blocks": pages.blocks})
-        )
-        return
+    lines = looked_up(parameters | {"filter": filters or [], "collapse": collapse or []}, paths)
     # For programs the bytes as they are; a terminal would obey what a stranger has put into them.
     shown = sys.stdout.isatty()
-    for line in answer(request, sources):
+    for line in lines:
         sys.stdout.buffer.write(_harmless(line) if shown else line)
     sys.stdout.buffer.flush()
 
