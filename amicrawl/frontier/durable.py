@@ -399,7 +399,8 @@ class DurableFrontier:
         attempt = self._attempts.pop(number, 1) if self._attempts else 1
         silent = not (skip or host in self._breaker.spoken)
         flight = Flight(offer, attempt, skip=skip, number=number, row=row, silent=silent)
-        self._flights.enter(flight)
+        self._flights[offer.key] = flight
+        self._flights.silent += silent
         return flight
 
     def _decide(self, flight: Flight, outcome: Outcome) -> bool:
@@ -436,8 +437,10 @@ class DurableFrontier:
 
     def _leave(self, flight: Flight, now: float) -> float:
         """End *flight*, and return when its host may be asked again."""
-        self._flights.leave(flight)
-        host = flight.row.host
+        flights, host = self._flights, flight.row.host
+        del flights[flight.offer.key]
+        flights.received -= flight.received
+        flights.silent -= flight.silent
         if flight.skip or flight.received:
             return self._gates.opens_at(host)
         return self._queue.end(host, now)

@@ -194,23 +194,12 @@ class Flights(dict["UrlKey", Flight]):
     silent = 0
     """How many of them wait for a host that has never sent anything."""
 
-    def enter(self, flight: Flight) -> None:
-        """Take *flight* in."""
-        self[flight.offer.key] = flight
-        self.silent += flight.silent
-
     def response_received(self, flight: Flight) -> None:
         """Note that the request of *flight* is over."""
         flight.received = True
         self.received += 1
         self.silent -= flight.silent
         flight.silent = False
-
-    def leave(self, flight: Flight) -> None:
-        """Forget *flight*."""
-        del self[flight.offer.key]
-        self.received -= flight.received
-        self.silent -= flight.silent
 
     def at(self, key: UrlKey) -> Flight:
         """Return the flight of *key*; raises AmicrawlError where it is not in flight."""

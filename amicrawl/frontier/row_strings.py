@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from amicrawl.frontier.row import Outcome
     from amicrawl.frontier.url_row import UrlRow
 
+_ANNEX_BEGIN = ANNEX_MARK + b"{"
 _quoted = encode_basestring_ascii
 """A string of JSON: escaped to ASCII, so that half a surrogate pair is kept."""
 
@@ -103,7 +104,7 @@ def found_entries(found: Found) -> bytes:
         + (f',"w":{_quoted(payload_digest)}' if payload_digest else "")
     )
     entry = entry_of(octets(etag)) if etag else b"\0"
-    return entry + entry_of(b"%b{%b}" % (ANNEX_MARK, said[1:].encode())) if said else entry
+    return entry + entry_of(_ANNEX_BEGIN + said[1:].encode() + b"}") if said else entry
 
 
 _LINK_ANNEX = re.compile(

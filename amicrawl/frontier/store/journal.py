@@ -278,7 +278,8 @@ class Journal:
         self._disk = disk
         self._after = after
         self._buffer = bytearray()
-        self._appended = 0
+        self.size = 0
+        """Bytes that the log has with everything that was appended."""
         self._written = 0
         self._forced = 0
         self._name_is_durable = False
@@ -293,12 +294,7 @@ class Journal:
     @property
     def pending(self) -> int:
         """Bytes that were appended and are not yet written; without those of the journal before."""
-        return self._appended - self._written
-
-    @property
-    def size(self) -> int:
-        """Bytes that the log has with everything that was appended."""
-        return self._appended
+        return self.size - self._written
 
     def append(self, frame: bytes) -> None:
         """Take *frame*, or several in one, to be written by the next `flush`."""
@@ -306,7 +302,7 @@ class Journal:
             self._trust.check()
         with self._appending:
             self._buffer += frame
-            self._appended += len(frame)
+            self.size += len(frame)
 
     def flush(self) -> None:
         """Write what was appended: from here on it outlives the process."""
