@@ -12,8 +12,8 @@ from faulty_disks import FaultyDisk, KilledError
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.fleet.jobs.checkpoint import LIST_NAME
-from amicrawl.fleet.sharing.worker import fetch_state, ship_state, shipped_to
+from amicrawl.fleet.jobs.checkpoint import LIST_NAME, ship_state
+from amicrawl.fleet.sharing.worker import fetch_state, shipped_to
 from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source
 from amicrawl.frontier.state import IDENTITY
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
         newer_checkpoints,
         path_of,
         restore_checkpoint,
-        save,
-        state_files,
+        ship_state,
     )
     from amicrawl.fleet.jobs.child import Child
     from amicrawl.fleet.jobs.connection import (
@@ -35,10 +34,9 @@ if TYPE_CHECKING:
         RedisSettings,
         RedisUnavailable,
         connect,
-        connect_from_scrapy,
     )
     from amicrawl.fleet.jobs.crawl.leased import Fence, LeasedDisk, LeaseLost
-    from amicrawl.fleet.jobs.crawl.opening import redis_of
+    from amicrawl.fleet.jobs.crawl.opening import store_of_crawl
     from amicrawl.fleet.jobs.data_directory import is_base, opened_store
     from amicrawl.fleet.jobs.ident import checked_ident, ident_of, is_ident, normalised
     from amicrawl.fleet.jobs.job_bucket import begin_anew, fetch, ship, url_of_job
@@ -145,7 +143,6 @@ else:
         checked_ident="ident",
         checked_pattern="live_settings",
         connect="connection",
-        connect_from_scrapy="connection",
         crawl_environment="attempt",
         fetch="job_bucket",
         ident_of="ident",
@@ -163,11 +160,10 @@ else:
         put_dead_letter="redis_values",
         queue_order="queues",
         redis_now="pipeline_record",
-        redis_of="crawl.opening",
         restore_checkpoint="checkpoint",
-        save="checkpoint",
         newer_checkpoints="checkpoint",
-        state_files="checkpoint",
+        ship_state="checkpoint",
+        store_of_crawl="crawl.opening",
         ship="job_bucket",
         submit="submission",
         take_directory="attempt",
@@ -233,7 +229,6 @@ __all__ = [
     "checked_ident",
     "checked_pattern",
     "connect",
-    "connect_from_scrapy",
     "crawl_environment",
     "fetch",
     "ident_of",
@@ -252,11 +247,10 @@ __all__ = [
     "put_dead_letter",
     "queue_order",
     "redis_now",
-    "redis_of",
     "restore_checkpoint",
-    "save",
     "ship",
-    "state_files",
+    "ship_state",
+    "store_of_crawl",
     "submit",
     "take_directory",
     "tell_to_drain",

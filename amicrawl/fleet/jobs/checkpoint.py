@@ -106,6 +106,16 @@ def save(
     raise OutputError(f"{directory} changes too fast to be copied.")
 
 
+def ship_state(
+    directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool] = lambda: False
+) -> None:
+    """Copy the sealed state of the partition in *directory* to *url*, and read it back.
+
+    Raises AmicrawlError where that fails.
+    """
+    save(directory, url, disk=disk, stopped=stopped, files=state_files, is_read_back=True)
+
+
 def serial_of(url: str, *, disk: Disk) -> int:
     """Return the serial of the whole checkpoint at *url*; -1 where there is none."""
     bucket = open_bucket(url, disk=disk)

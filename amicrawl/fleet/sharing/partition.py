@@ -24,9 +24,8 @@ from amicrawl.fleet.jobs import (
     Fence,
     LeasedDisk,
     LeaseLost,
-    connect_from_scrapy,
     put_dead_letter,
-    redis_of,
+    store_of_crawl,
     unit_of,
 )
 from amicrawl.fleet.sharing.exchange import BatchExchange
@@ -214,7 +213,7 @@ def _what_was_taken(crawler: Crawler) -> tuple[int, int, Share]:
         raise UsageError(
             f"A crawl with share={name} is started by a worker: amicrawl share work {name} --data DIR."
         )
-    store = connect_from_scrapy(redis_of(crawler.settings, os.environ))
+    store = store_of_crawl(crawler.settings, os.environ)
     share = Share.open(store, name)
     if int(number) >= share.record.partitions:
         raise UsageError(f"The shared crawl {name!r} has no partition {number}.")

@@ -43,8 +43,7 @@ from amicrawl.fleet.jobs import (
     opened_store,
     path_of,
     restore_checkpoint,
-    save,
-    state_files,
+    ship_state,
     take_directory,
     unit_of,
 )
@@ -325,16 +324,6 @@ def _how_ended(attempt: PartitionAttempt) -> Ended:
 def shipped_to(place: str, name: str, number: int, token: str) -> str:
     """Return the URL to which partition *number* of the crawl *name* is shipped under *token*."""
     return path_of(place, f"{name}-{directory_of(number)}-{token}")
-
-
-def ship_state(
-    directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool] = lambda: False
-) -> None:
-    """Copy the sealed state of the partition in *directory* to *url*, and read it back.
-
-    Raises AmicrawlError where that fails.
-    """
-    save(directory, url, disk=disk, stopped=stopped, files=state_files, is_read_back=True)
 
 
 def fetch_state(directory: Path, url: str, *, disk: Disk) -> None:

@@ -77,7 +77,7 @@ def open_job(
     """
     unit = environment.get(UNIT_VARIABLE) or checked_ident(ident)
     token = environment.get(TOKEN_VARIABLE, "")
-    store = connect_from_scrapy(redis_of(settings, environment))
+    store = store_of_crawl(settings, environment)
     ttl = timedelta(seconds=_seconds(environment.get(LEASE_VARIABLE, ""), LEASE.total_seconds()))
     job = _patiently(
         lambda: (
@@ -114,6 +114,11 @@ def _settle(job: HeldJob, directory: Path) -> None:
     account = account_of(directory)
     if account is not None:
         settle(job.store, job.ident, job.copy.token, account, job.copy.unsent)
+
+
+def store_of_crawl(settings: BaseSettings, environment: Mapping[str, str]) -> JobStore:
+    """Return the store that a crawl uses; see `redis_of`."""
+    return connect_from_scrapy(redis_of(settings, environment))
 
 
 def redis_of(settings: BaseSettings, environment: Mapping[str, str]) -> dict[str, Any]:

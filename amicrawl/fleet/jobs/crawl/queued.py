@@ -24,8 +24,8 @@ from scrapy_redis.defaults import START_URLS_KEY
 from amicrawl.config import Durability
 from amicrawl.crawl import Run, known_arguments, offer_seed, on_a_thread, run_of, whole_number
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.fleet.jobs.connection import RedisUnavailable, connect_from_scrapy
-from amicrawl.fleet.jobs.crawl.opening import redis_of
+from amicrawl.fleet.jobs.connection import RedisUnavailable
+from amicrawl.fleet.jobs.crawl.opening import store_of_crawl
 from amicrawl.fleet.jobs.seedqueue import MOST_TAKEN, SeedQueue
 from amicrawl.frontier import WAITING, Status
 from amicrawl.urls import Refused
@@ -118,7 +118,7 @@ class QueueFeed:
         """Find Redis, and ask nothing yet. Raises UsageError where that cannot be followed."""
         self._crawler = crawler
         self._arguments = arguments
-        self._store = connect_from_scrapy(redis_of(crawler.settings, os.environ))
+        self._store = store_of_crawl(crawler.settings, os.environ)
         self._queue: SeedQueue | None = None
         self._held: dict[UrlKey, list[str]] = {}
         """Numbers of seeds that are still to be fetched, by the key of their URL."""
