@@ -233,7 +233,7 @@ class PageExchanges:
             is_own = host == self._offer.key.host
             is_strict = self._crawl.config.browser_strict_pace and not is_own
             if is_strict and not reason and run.pacing.gates.opens_at(host) == inf:
-                # As many requests to it are in flight as may be, and it is not told when one ends.
+                # As many requests to it are in flight as may be, and nothing reports the end of one.
                 reason, wait = "in flight", _LOOK
             if reason not in _BINDING and not (is_strict and reason):
                 return None
