@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 
 PAGES = 24
 AT_ONCE = 2
-LEASE = 4
-PATIENCE = 150.0
+LEASE = int(os.environ.get("AMICRAWL_CAMPAIGN_LEASE", "4"))
+"""Seconds. On a machine with much else to do, a crawl that waits for its turn is none that hangs."""
+PATIENCE = 37.5 * LEASE
 """Seconds that a job gets to end."""
 
 STEPS = {
