@@ -70,6 +70,8 @@ _ARGUMENTS = (
 FEATURES_OFF = (
     # What a window has above its page is drawn by two further renderers, for each page anew.
     *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "PreloadTopChromeWebUI"),
+    # A process for the next page is started in advance, and every other one is of no use.
+    "SpareRendererForSitePerProcess",
     # Those that Playwright turns off, since only the last flag of this name counts.
     *("AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync"),
     *(

@@ -43,7 +43,7 @@ NOT_SHOWN = dict.fromkeys(
 CASES = [
     pytest.param(
         name, path,
-        marks=[pytest.mark.xfail(strict=True, reason=NOT_SHOWN[name, path])]
+        marks=[pytest.mark.xfail(strict=True, raises=AssertionError, reason=NOT_SHOWN[name, path])]
         if (name, path) in NOT_SHOWN else [],
     )
     for name, short in SHORT.items()
@@ -72,7 +72,8 @@ def replays(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Replays]:
     home = tmp_path_factory.mktemp("scripted")
     with chromium() as browser:
         with RawServer(respond) as server:
-            done = crawl_pages(f"{server.url}/", home / "out", {"AMICRAWL_BROWSER_PAGES": "3"})
+            settings = {"AMICRAWL_BROWSER_PAGES": "3", "AMICRAWL_PER_HOST": "3"}
+            done = crawl_pages(f"{server.url}/", home / "out", settings)
             assert done.returncode == 0, done.stderr
             live = {
                 path: show(browser.new_context(viewport=WINDOW), server.url + path, SITES[path])
