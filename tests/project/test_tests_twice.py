@@ -54,11 +54,11 @@ def test_a_test_that_fails_twice_fails_the_run(tmp_path: Path) -> None:
     assert runs(tmp_path) == [2, 1]
 
 
-def test_where_more_than_five_fail_none_is_run_again(tmp_path: Path) -> None:
-    done = run_in(tmp_path, failing=6, times=1)
+def test_where_more_than_ten_fail_none_is_run_again(tmp_path: Path) -> None:
+    done = run_in(tmp_path, failing=11, times=1)
     assert done.returncode == 1
-    assert "6 tests failed: too many to be run once more" in done.stderr
-    assert runs(tmp_path) == [1] * 7
+    assert "11 tests failed: too many to be run once more" in done.stderr
+    assert runs(tmp_path) == [1] * 12
 
 
 def test_where_pytest_does_not_get_through_its_status_is_kept(tmp_path: Path) -> None:
