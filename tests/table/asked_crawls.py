@@ -17,6 +17,9 @@ _HTML = "text/html; charset=utf-8"
 _DAY = 86_400
 _SITE = "http://s.test"
 _PAGE = f"{_SITE}/"
+_SHOWN = {"page": _PAGE, "resource_type": "document"}
+_CRASHED = '{"source": "a", "page_fault": "its process died"}'
+_TIMED_OUT = '{"page_fault": "its time was up"}'
 
 # URL, seconds, status, type, bytes, digest, where it was found, how, and what else the row has.
 _FETCHES: Final[list[tuple[str, int, int, str, int, str, str, str, dict[str, Any]]]] = [
@@ -28,10 +31,10 @@ _FETCHES: Final[list[tuple[str, int, int, str, int, str, str, str, dict[str, Any
     (f"{_SITE}/lost", 5, 200, _HTML, 130, "lost", f"{_SITE}/old", "link", {}),
     (f"{_SITE}/never", 6, 404, _HTML, 10, "never", f"{_SITE}/old", "link", {}),
     ("http://t.test/", 7, 200, _HTML, 8, "cut", f"{_SITE}/old", "link", {"truncated": "length"}),
-    (f"{_SITE}/stays", 8, 200, _HTML, 140, "stays", _PAGE, "link", {}),
+    (f"{_SITE}/stays", 8, 200, _HTML, 140, "stays", _PAGE, "link", {"meta_json": _CRASHED}),
     (f"{_SITE}/flaky", 9, 200, _HTML, 150, "flaky", _PAGE, "link", {}),
     # A day later. Bodies of the same bytes at two places are no move.
-    (_PAGE, _DAY, 200, _HTML, 101, "home2", "", "seed", {"page": _PAGE, "resource_type": "document"}),
+    (_PAGE, _DAY, 200, _HTML, 101, "home2", "", "seed", _SHOWN | {"meta_json": _TIMED_OUT}),
     (f"{_SITE}/old", _DAY + 1, 301, "", 0, "none", _PAGE, "link", {"final_url": f"{_SITE}/new"}),
     (f"{_SITE}/new", _DAY + 2, 200, _HTML, 110, "moves", f"{_SITE}/old", "redirect", {}),
     (f"{_SITE}/named", _DAY + 3, 404, _HTML, 10, "gone", _PAGE, "link", {}),

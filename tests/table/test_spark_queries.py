@@ -69,4 +69,4 @@ def test_queries_about_ways_pages_and_two_crawls_give_the_same_in_spark(tmp_path
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    assert "19 asked" in done.stdout
+    assert "20 asked" in done.stdout

@@ -13,7 +13,7 @@ A file is named by what it asks. It opens with what it returns, in plain words, 
 
 and the statement follows, with `$tld` where the value belongs. A value becomes a literal of SQL, so what
 is shown is what runs, and can be pasted into any DuckDB. A query whose name begins with `captures_`
-asks a crawl's `captures.parquet`, as does `pages_not_whole`; all others ask the table of an index.
+asks a crawl's `captures.parquet`, as do those about pages; all others ask the table of an index.
 
 Some join with a ranking of sites, which is read from a CSV file: without a header, `rank,site` or only
 `site`, or with one that has a column called site or domain and perhaps one called rank or globalrank.
@@ -124,7 +124,7 @@ class NamedQuery:
     @property
     def relation(self) -> str:
         """The relation that it reads from."""
-        is_of_captures = self.name.startswith(f"{CAPTURES}_") or self.name == "pages_not_whole"
+        is_of_captures = self.name.startswith(f"{CAPTURES}_") or self.group == "pages"
         return CAPTURES if is_of_captures else TABLE
 
     @property

@@ -32,7 +32,7 @@ CREATE MACRO timestamp_millis(milliseconds) AS make_timestamp(milliseconds * 100
 CREATE MACRO size(list) AS len(list);
 CREATE MACRO collect_list(value) AS list(value);
 CREATE MACRO collect_set(value) AS list_distinct(list(value));
-CREATE MACRO get_json_object(text, path) AS json_extract_string(text, path);
+CREATE MACRO get_json_object(text, path) AS CASE WHEN json_valid(text) THEN json_extract_string(text, path) END;
 CREATE MACRO parse_url(url, part) AS CASE part
   WHEN 'PROTOCOL' THEN nullif(regexp_extract(url, '^([A-Za-z][A-Za-z0-9+.-]*):', 1), '')
   WHEN 'HOST' THEN
