@@ -159,9 +159,10 @@ class PageExchanges:
             self.used.setdefault(asked.url, reply.status)
             return reply
         try:
-            excluded = self._over_budget(asked) or await self._crawl.excludes(asked.url, self._offer)
-            if excluded is not None:
+            if (excluded := self._over_budget(asked)) is not None:
                 return await self._exclude(asked, excluded)
+            if (excluded := await self._crawl.excludes(asked.url, self._offer)) is not None:
+                return await self._exclude(asked, excluded, sent=len(asked.body))
             return await self._fetched(asked)
         finally:
             self._crawl.answers.done(asked)
@@ -180,11 +181,14 @@ class PageExchanges:
                 Failure.REFUSED_BY_CRAWL,
                 f"its page sent and received {config.browser_page_bytes:,} bytes before",
             )
+        # Counted before anything is waited for: others come meanwhile.
         self._requests += 1
+        self._bytes += len(asked.body)
         return None
 
-    async def _exclude(self, asked: BrowserRequest, why: Excluded) -> ProxyReply:
-        """Give *asked*, for which no server is asked, its row."""
+    async def _exclude(self, asked: BrowserRequest, why: Excluded, *, sent: int = 0) -> ProxyReply:
+        """Give *asked*, for which no server is asked, its row; *sent* bytes were counted and are not."""
+        self._bytes -= sent
         self.counts["excluded"] += 1
         # Pages that go on asking are not worth a row for each request.
         if self.counts["excluded"] <= self._crawl.config.browser_page_requests:
@@ -199,14 +203,14 @@ class PageExchanges:
         target = fetchable(asked.url)
         key = self._crawl.run.key_of(asked.url)
         if isinstance(target, Refused) or isinstance(key, Refused):
-            return await self._exclude(asked, Excluded(Failure.UNFETCHABLE_URL, "no server has it"))
+            why = Excluded(Failure.UNFETCHABLE_URL, "no server has it")
+            return await self._exclude(asked, why, sent=len(asked.body))
         places = self._per_host.setdefault(
             key.host, asyncio.Semaphore(self._crawl.config.browser_per_host)
         )
         async with places:
-            if (why := await self._host_opens(key.host)) is not None:
-                return await self._exclude(asked, why)
-            self._bytes += len(asked.body)
+            if (held := await self._host_opens(key.host)) is not None:
+                return await self._exclude(asked, held, sent=len(asked.body))
             fields, hidden = self._crawl.run.credentials.added_to(
                 [field for field in asked.fields if field[0].lower() not in _NOT_SENT], target
             )
