@@ -19,6 +19,8 @@ pytestmark = needs_chromium
 LONG = bool(os.environ.get("AMICRAWL_BROWSER_LONG"))
 """Whether what takes a minute and both processors is opened, too."""
 MEMORY, REQUESTS = "its process took more than 419,430,400 bytes", 12
+MOST_OPENED = 4
+"""Times that a page is opened whose browser died; docs/browser.md."""
 WHOLE, STUCK, UP = "quiet", "its scripts did not pause", "its time was up"
 ENDING = {
     "/alerts": ("for (;;) alert('again');", {"it opened dialogs without end"}),
@@ -182,6 +184,7 @@ def test_pages_that_go_on_are_left_when_their_time_is_up_and_the_crawl_goes_on(t
     reasons = [row["error"] for row in found.captures if row["page"].endswith("/many")]
     assert sum(f"asked for {REQUESTS} before" in each for each in reasons) > 0
     assert len(reasons) <= 2 * REQUESTS + 1
-    assert found.asked.count("/up") == 1
+    # A page whose browser another one has taken down is opened again, with the same limits.
+    assert 1 <= found.asked.count("/up") <= MOST_OPENED
     sent = [row["error"] for row in found.captures if row["url"].endswith("/up")]
     assert any("sent and received" in each for each in sent)

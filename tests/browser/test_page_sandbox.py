@@ -7,13 +7,18 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 from archive_reading import records
 from browser.browsing_site import SETTINGS, answer, needs_chromium, path_of
 from loopback import PROJECT, QUICK, RawServer, environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 pytestmark = needs_chromium
 
@@ -49,10 +54,18 @@ def confinement() -> set[str]:
     return found
 
 
+@pytest.fixture
+def open_directory() -> Iterator[Path]:
+    """A directory that every user may enter: those of pytest are for their user alone."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
 @pytest.mark.skipif(
     not has_sandbox(), reason="this system has no user namespaces for Chromium's sandbox"
 )
-def test_whoever_is_not_root_crawls_in_the_sandbox(tmp_path: Path) -> None:
+def test_whoever_is_not_root_crawls_in_the_sandbox(open_directory: Path) -> None:
     seen: set[str] = set()
 
     def site(head: bytes) -> bytes:
@@ -61,12 +74,10 @@ def test_whoever_is_not_root_crawls_in_the_sandbox(tmp_path: Path) -> None:
             return answer(b"made by a script", "text/plain")
         return answer(PAGE) if path_of(head) == "/" else answer(b"none", status="404 Not Found")
 
-    for directory in (tmp_path, *tmp_path.parents[:2]):
-        directory.chmod(0o755)
-    home = tmp_path / "home"
+    home = open_directory / "home"
     home.mkdir()
     # The interpreter may be in the home of root, whose files Chromium is not to read.
-    browser = tmp_path / "chromium"
+    browser = open_directory / "chromium"
     browser.write_text(
         f'#!/bin/sh\nexec setpriv --inh-caps=-all --ambient-caps=-all {shutil.which("chromium")} "$@"\n'
     )

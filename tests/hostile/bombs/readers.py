@@ -86,9 +86,8 @@ OUR_OWN = frozenset({
     # The system's word on a process: /proc.
     "crawl/watching/stopping.py",
     # What one process of a command tells another.
-    *("crawl/processes/child.py", "crawl/processes/dealing.py", "crawl/processes/parent.py"),
-    "crawl/processes/specification.py",
-    *("fleet/spark/driver.py", "fleet/spark/leases.py", "fleet/spark/partition.py"),
+    *("crawl/partition/messages.py", "crawl/processes/dealing.py", "crawl/processes/lone_child.py"),
+    *("crawl/processes/specification.py", "fleet/spark/driver.py", "fleet/spark/leases.py"),
     *("archive/index/merging/spark.py", "archive/spark.py", "archive/table/read_only_sql.py"),
     # Settings, and files of the package.
     *("config.py", "fleet/jobs/connection.py", "crawlfile/keys.py"),
