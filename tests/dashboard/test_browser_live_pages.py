@@ -140,6 +140,26 @@ def test_a_click_chooses_a_job_and_a_second_lets_it_go(
         expect(row).to_have_attribute("aria-selected", "false")
 
 
+def test_a_job_that_was_deselected_stays_so_when_its_row_moves(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    running_job(store)
+    job = MadeUpJob.queued(store, "https://example.net/")
+    with open_page(browser) as page:
+        visit(page, address)
+        page.bring_to_front()  # without it, the focus may be another page's
+        page.locator("#link", has_text="live").wait_for()
+        row = page.locator(f'tr[data-ident="{job.ident}"]')
+        row.locator('[data-f="todo"]').click()
+        expect(row).to_have_attribute("aria-selected", "true")
+        row.locator('[data-f="todo"]').click()
+        expect(row).to_have_attribute("aria-selected", "false")
+        job.start(ago=1200)
+        expect(page.locator("#jobs tr").first).to_have_attribute("data-ident", job.ident)
+        expect(row).to_be_focused()
+        expect(row).to_have_attribute("aria-selected", "false")
+
+
 def test_everything_is_reached_by_keys(browser: Browser, store: JobStore, address: str) -> None:
     jobs = [running_job(store, f"https://{name}.example.org/") for name in ("a", "b")]
     with open_page(browser) as page:

@@ -54,6 +54,7 @@ export class JobRows {
     this.isAsked = false;
     this.isMarked = () => false;
     this.drawn = () => {}; // called when the page shows what was asked for
+    this.isMoving = false; // the focus that comes is the one that a moved row had
     this.sortedAt = 0;
     setInterval(() => this.#age(), 1000);
   }
@@ -120,7 +121,9 @@ export class JobRows {
       index += 1;
     }
     for (const row of free) row.remove();
+    this.isMoving = true;
     if (focus !== document.activeElement && this.body.contains(focus)) focus.focus({ preventScroll: true });
+    this.isMoving = false;
     if (left < 0) this.draw([]); else { this.stale.clear(); this.drawn(); }
   }
 

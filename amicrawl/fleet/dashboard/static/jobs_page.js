@@ -105,7 +105,7 @@ function watchRows() {
     if (row && !event.target.closest("a, button, .mark")) choose(row.dataset.ident === before ? "" : row.dataset.ident);
   });
   body.addEventListener("focusin", (event) => {
-    if (event.target.matches("tr")) choose(event.target.dataset.ident);
+    if (event.target.matches("tr") && !rows.isMoving) choose(event.target.dataset.ident);
   });
   $("#log-job").addEventListener("change", (event) => choose(event.target.value));
 }
