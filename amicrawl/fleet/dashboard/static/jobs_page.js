@@ -97,7 +97,7 @@ function ended({ ident, state }) {
 
 function watchRows() {
   const body = $("#jobs");
-  // Focusing a row by a click selects it; only a second click on the selected row deselects it.
+  // A click selects a row, a second one on the selected row deselects it; by keys, the row with the focus is selected.
   let before = "";
   body.addEventListener("pointerdown", () => { before = chosen; });
   body.addEventListener("click", (event) => {
@@ -105,7 +105,8 @@ function watchRows() {
     if (row && !event.target.closest("a, button, .mark")) choose(row.dataset.ident === before ? "" : row.dataset.ident);
   });
   body.addEventListener("focusin", (event) => {
-    if (event.target.matches("tr") && !rows.isMoving) choose(event.target.dataset.ident);
+    // Not the focus of a click that comes back with its window: the job may have been deselected since.
+    if (event.target.matches("tr:focus-visible") && !rows.isMoving) choose(event.target.dataset.ident);
   });
   $("#log-job").addEventListener("change", (event) => choose(event.target.value));
 }
