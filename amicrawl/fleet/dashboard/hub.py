@@ -238,8 +238,8 @@ class Hub:
             joining = [viewer for viewer in self._viewers if not viewer.is_welcome]
             old = [viewer for viewer in self._viewers if viewer.is_welcome]
         is_due = now - self._overview_at >= _OVERVIEW_EVERY
-        # A page that has just been drawn may know jobs that came after the last reading: to be told of
-        # older figures would take them out of it, with what was chosen there.
+        # A page that has just been drawn may have jobs that came after the last reading: older figures
+        # would take them out of it, with what was chosen there.
         if is_due or joining or self._overview.totals is None:
             self._read_overview(old)
             self._overview_at = now
