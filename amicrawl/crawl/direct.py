@@ -8,7 +8,7 @@ roads. With anything else in between, rows take Scrapy's whole road.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from scrapy import Request, signals
 from scrapy.utils.misc import load_object
@@ -23,7 +23,7 @@ from amicrawl.crawl.links import MAX_BODY, PROVENANCE, RedirectLinks
 from amicrawl.crawl.middlewares import AsFoundRedirectMiddleware, PolitenessMiddleware
 from amicrawl.crawl.pipelines import CapturePipeline
 from amicrawl.crawl.requests import RowRequests, default_fields
-from amicrawl.crawl.responses import bare_response, exception_of
+from amicrawl.crawl.responses import Fetched, bare_response, exception_of
 from amicrawl.crawl.robots import RobotsMiddleware
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, fetchable, text_of
@@ -176,15 +176,6 @@ class DirectRequests:
         decision = await self._visit.visit(ticket)
         self._on_visited(ticket, decision)
         return decision
-
-
-class Fetched(NamedTuple):
-    """A response that is read here, and by no callback."""
-
-    status: int
-    payload: bytes
-    """The body without transfer coding."""
-    cache_control: str
 
 
 class ObservedWire:

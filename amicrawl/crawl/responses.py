@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scrapy.exceptions import (
     CannotResolveHostError,
@@ -35,6 +35,15 @@ EXCEPTIONS: dict[Failure, type[Exception]] = {
     Failure.UNFETCHABLE_URL: IgnoreRequest,
 }
 """What Scrapy calls a failure; any other is a DownloadFailedError."""
+
+
+class Fetched(NamedTuple):
+    """A response that the crawl reads itself, and no callback."""
+
+    status: int
+    payload: bytes = b""
+    """The body without transfer coding."""
+    cache_control: str = ""
 
 
 def failure_of(capture: Capture) -> Exception:

@@ -44,7 +44,7 @@ from amicrawl.crawl.links import MAX_BODY, PROVENANCE, REQUISITE, provenance_of
 from amicrawl.crawl.middlewares import TAKES_TURN
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.requests import ticket_of
-from amicrawl.crawl.responses import NotYet, Stopped, exception_of
+from amicrawl.crawl.responses import Fetched, NotYet, Stopped, exception_of
 from amicrawl.crawl.robots_file import FILE, JOURNAL, read_rows, rows_text
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.disk import replace_file
@@ -94,14 +94,6 @@ _LARGE = 50_000
 _MOST_MET = 100_000
 """Origins of which it is remembered that their robots.txt was heeded in this crawl."""
 _ADDON_PRIORITY = SETTINGS_PRIORITIES["addon"]
-
-
-_Answer = tuple[int | None, bytes, str]
-"""Status, body without transfer coding, and Cache-Control; no status where no response came."""
-
-
-class _NoServerError(Exception):
-    """No server is there that could have a robots.txt."""
 
 
 class RobotsMiddleware:
@@ -256,44 +248,39 @@ class RobotsMiddleware:
             PROVENANCE: found,
         }
         try:
-            status, body, cache_control = await (
-                self._by_scrapy(origin, meta) if self.direct is None else self._directly(origin, meta)
-            )
+            fetch = self._by_scrapy if self.direct is None else self.direct.fetch
+            fetched = await fetch(origin, meta)
         except (AmicrawlError, Stopped, NotYet):
             raise
-        except _NoServerError:
-            return self._keep(origin, self._absent(origin))
         except IgnoreRequest:
             # A redirect too many, or one that leads nowhere.
-            status, body, cache_control = _A_REDIRECT, b"", ""
+            fetched = Fetched(_A_REDIRECT)
         except Exception:  # noqa: BLE001  # whatever it was, there is no robots.txt to go by
-            status, body, cache_control = None, b"", ""
+            fetched = Failure.OTHER
+        if isinstance(fetched, Failure):
+            is_absent = fetched in _NO_SERVER
+            verdict = self._absent(origin) if is_absent else await self._judge(origin, None, b"", None)
+            return self._keep(origin, verdict)
+        status, body, cache_control = fetched
         verdict = await self._judge(origin, status, body, max_age_of(cache_control))
         return self._keep(origin, verdict, body=body)
 
-    async def _directly(self, origin: str, meta: Mapping[str, Any]) -> _Answer:
-        """Fetch *origin* as rows are fetched; raises as `DirectRequests.fetch`, and _NoServerError."""
-        assert self.direct is not None
-        fetched = await self.direct.fetch(origin, meta)
-        if isinstance(fetched, Failure):
-            if fetched in _NO_SERVER:
-                raise _NoServerError
-            return None, b"", ""
-        return fetched.status, fetched.payload, fetched.cache_control
-
-    async def _by_scrapy(self, origin: str, meta: Mapping[str, Any]) -> _Answer:
-        """Do the same where components of the project are on the way, which see it as any request."""
+    async def _by_scrapy(self, origin: str, meta: Mapping[str, Any]) -> Fetched | Failure:
+        """Fetch *origin* as `DirectRequests.fetch` does, by way of the components of a project."""
         request = Request(origin, meta=dict(meta), callback=NO_CALLBACK)
         try:
             response = await self._crawler.engine.download_async(request)
-        except (CannotResolveHostError, DownloadConnectionRefusedError) as error:
-            raise _NoServerError from error
+        except CannotResolveHostError:
+            return Failure.NAME_NOT_FOUND
+        except DownloadConnectionRefusedError:
+            return Failure.CONNECTION_REFUSED
         except Exception as error:
-            if str(error).startswith(_NO_SERVER):
-                raise _NoServerError from error
-            raise
+            failure = next((each for each in _NO_SERVER if str(error).startswith(each)), None)
+            if failure is None:
+                raise
+            return failure
         cache_control = (response.headers.get("Cache-Control") or b"").decode("latin-1")
-        return response.status, response.body, cache_control
+        return Fetched(response.status, response.body, cache_control)
 
     def _absent(self, origin: str) -> RobotsVerdict:
         """Return what counts at *origin*, where no server is there."""

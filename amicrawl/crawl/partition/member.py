@@ -8,6 +8,7 @@ has nothing to do: it ends when its carrier says so.
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from scrapy import signals
@@ -33,7 +34,7 @@ _ROOM = 250_000
 """Rows that may wait in the frontier before no more batches are taken."""
 
 
-class PartitionMember(CrawlExtension):
+class PartitionMember(CrawlExtension, ABC):
     """Keeps the crawl of one partition in touch with the others."""
 
     def __init__(self, crawler: Crawler, run: Run) -> None:
@@ -46,17 +47,17 @@ class PartitionMember(CrawlExtension):
         self._is_leaving = False
         crawler.signals.connect(self._idle, signals.spider_idle)
 
+    @abstractmethod
     def _opened_outbox(self) -> Outbox:
         """Return the outbox, opened."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _facts(self) -> dict[str, Any]:
         """Return the figures that are sent with how the partition stands."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _refuse(self, batch: OpenedBatch, link: PartitionLink, why: str) -> None:
         """Note that *link* of *batch* is not offered, and *why*."""
-        raise NotImplementedError
 
     @property
     def _box(self) -> Outbox:
