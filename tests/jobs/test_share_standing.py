@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from amicrawl.crawl.partition.member import PartitionMember
 from amicrawl.errors import AmicrawlError, OutputError
 
 if TYPE_CHECKING:
+    from amicrawl.crawl.partition.batch import OpenedBatch, PartitionLink
+    from amicrawl.crawl.partition.outbox import Outbox
     from amicrawl.crawl.run import Run
 
 
@@ -38,9 +40,22 @@ class StandInRun:
         self.flushed += 1
 
 
+class MemberWithoutACarrier(PartitionMember):
+    """A member that sends nothing and refuses nothing."""
+
+    def _opened_outbox(self) -> Outbox:
+        raise AssertionError
+
+    def _facts(self) -> dict[str, Any]:
+        return {}
+
+    async def _refuse(self, batch: OpenedBatch, link: PartitionLink, why: str) -> None:
+        raise AssertionError(why)
+
+
 def member_of(run: StandInRun, *batches: str) -> PartitionMember:
     """Return the member of *run*, which has offered the links of *batches*, and nothing else of it."""
-    member = object.__new__(PartitionMember)
+    member = object.__new__(MemberWithoutACarrier)
     member._run, member._kept = cast("Run", run), list(batches)
     return member
 
