@@ -152,14 +152,7 @@ async def feed(run: Run, seeds: Iterable[Seed]) -> None:
     A crawl that is about to end leaves the rest unread; the next one into the directory reads it.
     """
     async for batch in batches(seeds):
-        left_out = []
-        for seed in batch:
-            if not run.takes_offers:
-                break
-            line = await _offered(run, seed)
-            if line is not None:
-                left_out.append(line)
-        if left_out:
+        if run.takes_offers and (left_out := await _offered(run, batch)):
             await run.left_out.record(left_out)
         if not run.takes_offers:
             return
@@ -172,28 +165,42 @@ async def feed(run: Run, seeds: Iterable[Seed]) -> None:
 
 async def offer_seed(run: Run, seed: Seed) -> None:
     """Offer one seed; one for which nothing is asked gets its row at once."""
-    line = await _offered(run, seed)
-    if line is not None:
-        await run.left_out.record([line])
+    if left_out := await _offered(run, [seed]):
+        await run.left_out.record(left_out)
 
 
-async def _offered(run: Run, seed: Seed) -> SkippedLine | None:
-    """Offer *seed*; return the line that it is if it is to have a row, and no request."""
-    run.tally.seeds_read += 1
-    key = run.key_of(seed.url)
-    if isinstance(key, Refused):
-        if run.spec.shard and not run.spec.deals_seeds:
+async def _offered(run: Run, seeds: list[Seed]) -> list[SkippedLine]:
+    """Offer *seeds*; return the lines of those that are to have a row, and no request."""
+    tally, ours, others, left_out = run.tally, list[Offer](), list[Offer](), list[SkippedLine]()
+    tally.seeds_read += len(seeds)
+    for seed in seeds:
+        key = run.key_of(seed.url)
+        if not isinstance(key, Refused):
+            (ours if run.is_ours(key.host) else others).append(Offer(seed, key, Source.SEED))
+        elif run.spec.shard and not run.spec.deals_seeds:
             # It has no host: of all that read the list, the first accounts for it.
-            run.tally.seeds_elsewhere += 1
-            return None
-        run.tally.seeds_bad += 1
-        return SkippedLine(seed, Failure.UNFETCHABLE_URL, key.reason)
-    if not run.is_ours(key.host):
-        run.tally.seeds_elsewhere += 1
-        if run.spec.deals_seeds and run.elsewhere is not None:
-            await run.elsewhere.keep([Offer(seed, key, Source.SEED)])
-    elif not run.frontier.offer(Offer(seed, key, Source.SEED)):
-        run.tally.seeds_known += 1
-        if seed.meta_json and seed.meta_json != run.frontier.meta_json(key):
-            return repeated(seed)
-    return None
+            tally.seeds_elsewhere += 1
+        else:
+            tally.seeds_bad += 1
+            left_out.append(SkippedLine(seed, Failure.UNFETCHABLE_URL, key.reason))
+    # First: once the crawl is about to end, the frontier takes nothing, and says that it knows all.
+    left_out += _taken(run, ours)
+    tally.seeds_elsewhere += len(others)
+    if others and run.spec.deals_seeds and run.elsewhere is not None:
+        await run.elsewhere.keep(others)
+    return left_out
+
+
+def _taken(run: Run, offers: list[Offer]) -> list[SkippedLine]:
+    """Give the frontier *offers*; return the lines that say something else of a URL that it knows."""
+    frontier, tally = run.frontier, run.tally
+    if not any(offer.seed.meta_json for offer in offers):
+        tally.seeds_known += len(offers) - frontier.offer_all(offers)
+        return []
+    known = [offer for offer in offers if not frontier.offer(offer)]
+    tally.seeds_known += len(known)
+    return [
+        repeated(seed)
+        for seed, key, *_ in known
+        if seed.meta_json and seed.meta_json != frontier.meta_json(key)
+    ]
