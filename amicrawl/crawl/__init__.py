@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from amicrawl.crawl.guest.handler import make_wire_of_guest
     from amicrawl.crawl.in_force import SettingSource
     from amicrawl.crawl.links import REQUISITE, SITEMAP, provenance_of
-    from amicrawl.crawl.opening import Resumed
     from amicrawl.crawl.partition.batch import (
         MOST_LINKS,
         OpenedBatch,
@@ -55,6 +54,7 @@ if TYPE_CHECKING:
         seeds_come_in_batches,
         site_crawled_in,
     )
+    from amicrawl.crawl.standing import Resumed
     from amicrawl.crawl.start import start_crawl
     from amicrawl.crawl.state import ABORTED
     from amicrawl.crawl.visit import Links, Visit
@@ -89,7 +89,7 @@ else:
         MOST_LINKS="partition.batch",
         Outbox="partition.outbox",
         RecrawlArguments="arguments",
-        Resumed="opening",
+        Resumed="standing",
         Run="run",
         SeedArguments="arguments",
         SeedList="seedlist",

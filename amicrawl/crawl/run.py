@@ -18,10 +18,11 @@ from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.feeding import LeftOut
 from amicrawl.crawl.in_force import InForce
 from amicrawl.crawl.links import SiteLinks
-from amicrawl.crawl.opening import Opening, Resumed, check_directory, opened_partition
+from amicrawl.crawl.opening import Opening, check_directory, opened_partition
 from amicrawl.crawl.output import HeldArchive, Output
 from amicrawl.crawl.pacing import Pacing
 from amicrawl.crawl.requests import ResponsesInUse
+from amicrawl.crawl.standing import Resumed
 from amicrawl.crawl.state import CrawlState
 from amicrawl.crawl.visit import Exchanges, Visit
 from amicrawl.crawl.wiring import make_resolver, make_wire, most_at_once

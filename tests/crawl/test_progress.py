@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Failure
 from amicrawl.config import CrawlConfig, LogFormat
-from amicrawl.crawl.opening import CAPTURED, WITHHELD_ADDRESS, Resumed
+from amicrawl.crawl.standing import CAPTURED, WITHHELD_ADDRESS, Resumed
 from amicrawl.crawl.state import Tally
 from amicrawl.crawl.watching.progress import Progress
 
