@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.disk import Disk
-from amicrawl.frontier import DurableFrontier, Found, LivePartition, Offer, Outcome, Source, Status
-from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.format.footer import RegionId
-from amicrawl.frontier.format.partition import Partition, columns_of
-from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.schema import HOST_ROW, ROW, Codec
-from amicrawl.frontier.format.verification import inspect, read_partition
-from amicrawl.frontier.format.writer import WriteOptions, write_partition
-from amicrawl.frontier.seen import merged_blob
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
+from amicrawl.meguri import LivePartition, Status
+from amicrawl.meguri.arena import entry_of
+from amicrawl.meguri.format.footer import RegionId
+from amicrawl.meguri.format.partition import Partition, columns_of
+from amicrawl.meguri.format.reader import FrontierFile
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.verification import inspect, read_partition
+from amicrawl.meguri.format.writer import WriteOptions, write_partition
+from amicrawl.meguri.seen import merged_blob
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from benchmarks.weblist import BATCH, WebList

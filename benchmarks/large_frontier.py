@@ -33,7 +33,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from amicrawl.frontier import Offer, Source, Status
+from amicrawl.frontier import Offer, Source
+from amicrawl.meguri import Status
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
 from benchmarks.crawlers import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import Disk
-from amicrawl.frontier import LivePartition
+from amicrawl.meguri import LivePartition
 
 if TYPE_CHECKING:
     from pathlib import Path

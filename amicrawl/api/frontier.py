@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from amicrawl.errors import InputError
-from amicrawl.frontier import STATUSES, LiveSource, find_url, partition_in, string_at
+from amicrawl.meguri import STATUSES, LiveSource, find_url, partition_in, string_at
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator
 
-    from amicrawl.frontier import RowSource
+    from amicrawl.meguri import RowSource
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _COLUMNS = (

@@ -20,8 +20,9 @@ from amicrawl.config import PREFIX, CrawlConfig, Rendering, Robots
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection, date_in, make_selection
 from amicrawl.errors import InputError, UsageError
-from amicrawl.frontier import Hop, Status, Trap, classify
+from amicrawl.frontier import Hop, Trap, classify
 from amicrawl.jsontext import parsed_file
+from amicrawl.meguri import Status
 from amicrawl.politeness import RobotsCache, robots_url
 from amicrawl.record import FILE_NAME, read_crawl_json
 from amicrawl.terminal import harmless
@@ -308,7 +309,7 @@ def _row(rules: Rules, url: str) -> dict[str, Any] | None:
         return None
     # As above.
     from amicrawl.cli.frontier.lookup import row_facts, way_to  # noqa: PLC0415
-    from amicrawl.frontier import find_url, open_rows  # noqa: PLC0415
+    from amicrawl.meguri import find_url, open_rows  # noqa: PLC0415
 
     with open_rows(rules.directory) as source:
         match = find_url(source, url)

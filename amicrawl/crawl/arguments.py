@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 from amicrawl.config import Headers, is_depth
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.frontier import belongs
+from amicrawl.meguri import shard_of
 from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
@@ -387,7 +387,7 @@ class CrawlSpec:
 
     def takes(self, host: int) -> bool:
         """Tell whether the host key *host* belongs to this crawl's shard."""
-        return belongs(host, self.shard, self.shards)
+        return shard_of(host, self.shards) == self.shard
 
 
 def reads_responses(crawler: Crawler) -> bool:

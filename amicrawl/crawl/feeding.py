@@ -24,7 +24,8 @@ from xxhash import xxh3_128_intdigest
 from amicrawl.capture import Failure
 from amicrawl.crawl.index_rows import rows_from
 from amicrawl.crawl.processes.specification import is_child
-from amicrawl.frontier import KeyIndex, Offer, Source
+from amicrawl.frontier import Offer, Source
+from amicrawl.meguri import KeyIndex
 from amicrawl.urls import Refused, octets
 
 if TYPE_CHECKING:

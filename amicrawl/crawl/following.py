@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 
     from amicrawl.config import CrawlConfig
     from amicrawl.discovery import DatedUrl, Link, Selection
-    from amicrawl.frontier import DurableFrontier, LivePartition
+    from amicrawl.frontier import DurableFrontier
+    from amicrawl.meguri import LivePartition
     from amicrawl.record import CaptureItem
     from amicrawl.urls import UrlKey
 

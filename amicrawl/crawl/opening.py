@@ -19,17 +19,15 @@ from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.frontier import (
-    IDENTITY,
     Admission,
     AgeLimits,
-    Cause,
     DurableFrontier,
-    LivePartition,
     Revisits,
     grown_old,
     kept_out,
     make_due,
 )
+from amicrawl.meguri import IDENTITY, Cause, LivePartition
 from amicrawl.politeness import LONGEST_UNREACHED
 from amicrawl.record import read_crawl_json
 from amicrawl.seed import earlier_indexes

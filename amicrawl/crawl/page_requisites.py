@@ -16,7 +16,8 @@ from amicrawl.urls import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amicrawl.frontier import LivePartition, Offer
+    from amicrawl.frontier import Offer
+    from amicrawl.meguri import LivePartition
     from amicrawl.urls import UrlKey
 
 _PAGES = 10_000

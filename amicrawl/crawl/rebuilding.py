@@ -25,17 +25,8 @@ from amicrawl.crawl.index_rows import index_rows, rows_from, rows_of_ami
 from amicrawl.crawl.resuming import UNREAD_LINKS, Look
 from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.frontier import (
-    IDENTITY,
-    INDEX_ROWS,
-    WAITING,
-    DurableFrontier,
-    LivePartition,
-    Offer,
-    Source,
-    Status,
-    best_state,
-)
+from amicrawl.frontier import DurableFrontier, Offer, Source
+from amicrawl.meguri import IDENTITY, INDEX_ROWS, WAITING, LivePartition, Status, best_state
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.reading import Members
 from amicrawl.record import SUFFIX, rebuilt, row_of
@@ -48,7 +39,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.frontier import PartitionState
+    from amicrawl.meguri import PartitionState
     from amicrawl.seed import Seed
 
 logger = logging.getLogger(__name__)

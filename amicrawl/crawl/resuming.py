@@ -26,7 +26,6 @@ from amicrawl.capture import Failure
 from amicrawl.crawl.decision import REDIRECTS
 from amicrawl.crawl.index_rows import index_rows, of_captures, rows_from
 from amicrawl.frontier import (
-    WAITING,
     DurableFrontier,
     Found,
     Hop,
@@ -34,11 +33,11 @@ from amicrawl.frontier import (
     Outcome,
     Revisits,
     Source,
-    Status,
     extended,
     is_settled_since,
     offer_of,
 )
+from amicrawl.meguri import WAITING, Status
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit, robots_url
 from amicrawl.record import stored
 from amicrawl.seed import Seed
@@ -49,7 +48,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.crawl.following import Following
-    from amicrawl.frontier import LivePartition
+    from amicrawl.meguri import LivePartition
 
     KeyOf = Callable[[str], UrlKey | Refused]
     Ours = Callable[[int], bool]

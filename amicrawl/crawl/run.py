@@ -28,7 +28,7 @@ from amicrawl.crawl.visit import Exchanges, Visit
 from amicrawl.crawl.wiring import make_resolver, make_wire, most_at_once
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.frontier import IDENTITY
+from amicrawl.meguri import IDENTITY
 from amicrawl.politeness import HostBreaker, InflightLimit
 from amicrawl.record import OF_SEED, CaptureItem, Provenance
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.frontier import RESTING, WAITING, Cause, Status, old_at
+from amicrawl.frontier import old_at
+from amicrawl.meguri import RESTING, WAITING, Cause, Status
 from amicrawl.terminal import counted
 
 if TYPE_CHECKING:

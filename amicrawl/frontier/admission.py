@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from amicrawl.frontier.hosts import HostTally
     from amicrawl.frontier.row import Offer
-    from amicrawl.frontier.url_row import HostRow
+    from amicrawl.meguri import HostRow
 
 _SESSION_KEYS = frozenset(
     [

@@ -14,19 +14,19 @@ import numpy as np
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.inventory import is_settled_since
 from amicrawl.frontier.outcomes import settled_at
+from amicrawl.frontier.places import place_of
 from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
-from amicrawl.frontier.states import RESTING, WAITING, Cause, Status
-from amicrawl.frontier.url_row import place_of
+from amicrawl.meguri import RESTING, WAITING, Cause, Status
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from amicrawl.frontier.admission import Admission
-    from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.outcomes import Settling
     from amicrawl.frontier.queue import Queue
     from amicrawl.frontier.revisits import AgeLimits, Revisits
     from amicrawl.frontier.row import Flights, Offer, Outcome
+    from amicrawl.meguri import LivePartition
     from amicrawl.urls import UrlKey
 
 

@@ -19,13 +19,13 @@ from amicrawl.frontier.hosts import HostTally, gates_shut, interval_of, keep_lap
 from amicrawl.frontier.inventory import due_now, take_inventory
 from amicrawl.frontier.offering import Offering
 from amicrawl.frontier.outcomes import Settling, judge
+from amicrawl.frontier.places import order_of, place, place_of
 from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Flight, Flights, Settled
 from amicrawl.frontier.row_strings import offer_of, offered
-from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
-from amicrawl.frontier.url_row import order_of, place, place_of, priority_and_reference
 from amicrawl.frontier.wheel import DueWheel
+from amicrawl.meguri import RESTING, WAITING, Event, Status, after, priority_and_reference
 from amicrawl.politeness import Verdict, backoff
 
 if TYPE_CHECKING:
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 
     from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.inventory import Inventory
-    from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.outcomes import Soft404Detector
     from amicrawl.frontier.row import Dispatch, Offer, Outcome
-    from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.meguri import LivePartition, UrlRow
     from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit
     from amicrawl.urls import UrlKey
 

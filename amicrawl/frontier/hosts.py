@@ -12,17 +12,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.format.strings import pack_robots
-from amicrawl.frontier.snapshot import OPTIONS
-from amicrawl.frontier.url_row import HostRow
+from amicrawl.meguri import HostRow, entry_of, pack_robots
 from amicrawl.urls import host_group, octets, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.row import Outcome
+    from amicrawl.meguri import LivePartition
     from amicrawl.politeness import Gates, HostPace
 
 _MOST = 0xFFFF_FFFF
@@ -32,8 +29,6 @@ _ADDRESS_KEPT = 1
 """Hours after which an address that was dialled should be looked up again."""
 _ROBOTS_MISSING = 2
 """The flag of a host without a robots.txt."""
-_CODEC = OPTIONS.codec
-"""That of the files, which packed robots.txt bodies have to follow."""
 _ERRORS = frozenset({429, *range(500, 600)})
 
 
@@ -147,7 +142,7 @@ class HostTally:
             return
         reference = row.robots_ref
         if body is not None:
-            packed = pack_robots(body, _CODEC)
+            packed = pack_robots(body, self._partition.codec)
             if not reference or self._partition.texts_at(reference)[0] != packed:
                 reference = self._partition.intern(entry_of(packed))
         self._partition.put_host(

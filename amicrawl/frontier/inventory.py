@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.frontier.outcomes import LONGEST_WAIT
-from amicrawl.frontier.states import RESTING, WAITING, Event, Status, after
-from amicrawl.frontier.url_row import orders_of
+from amicrawl.frontier.places import orders_of
+from amicrawl.meguri import RESTING, WAITING, Event, Status, after
 
 if TYPE_CHECKING:
-    from amicrawl.frontier.live import LivePartition
-    from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.meguri import LivePartition, UrlRow
 
 
 _PAGE = 262_144

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from amicrawl.frontier.places import order_of, place
 from amicrawl.frontier.row_strings import offered_entries
-from amicrawl.frontier.states import Status
-from amicrawl.frontier.url_row import offered_row, order_of, place
+from amicrawl.meguri import Status, offered_row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.corrections import Corrections
     from amicrawl.frontier.hosts import HostTally
-    from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.queue import Queue
     from amicrawl.frontier.row import Offer
+    from amicrawl.meguri import LivePartition
 
 _FARTHEST = 0xFFFF
 _SCHEDULED, _TRAPPED = int(Status.SCHEDULED), int(Status.TRAPPED)

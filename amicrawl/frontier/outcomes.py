@@ -31,19 +31,18 @@ from typing import TYPE_CHECKING
 from amicrawl.capture import Failure
 from amicrawl.frontier.revisits import fingerprint_of
 from amicrawl.frontier.row_strings import keep_found
-from amicrawl.frontier.states import MANY, RETURNS, Cause, Event, Status, after
 from amicrawl.frontier.tally import DistinctTally
+from amicrawl.meguri import MANY, RETURNS, Cause, Event, Status, after
 from amicrawl.politeness import BLAME, Blame, Verdict
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from amicrawl.frontier.hosts import HostTally
-    from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.revisits import Revisits
     from amicrawl.frontier.row import Outcome
-    from amicrawl.frontier.url_row import UrlRow
     from amicrawl.frontier.wheel import DueWheel
+    from amicrawl.meguri import LivePartition, UrlRow
     from amicrawl.politeness import HostBreaker, InflightLimit
     from amicrawl.seed import Seed
 

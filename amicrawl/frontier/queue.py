@@ -15,7 +15,7 @@ from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING, Final
 
-from amicrawl.frontier.url_row import number_at, order_at, place
+from amicrawl.frontier.places import number_at, order_at, place
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from amicrawl.frontier.row import Found, Outcome
-    from amicrawl.frontier.url_row import HostRow, UrlRow
+    from amicrawl.meguri import HostRow, UrlRow
     from amicrawl.seed import Seed
 
 STEPS = 40

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from amicrawl.capture import Failure
-    from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.meguri import UrlRow
     from amicrawl.seed import Seed
     from amicrawl.urls import UrlKey
 

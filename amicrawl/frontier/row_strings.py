@@ -25,9 +25,8 @@ from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.format.strings import ANNEX_MARK
 from amicrawl.frontier.row import ROUTE, Found, Offer, Source, is_route
+from amicrawl.meguri import ANNEX_MARK, entry_of
 from amicrawl.message import http_date
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, octets, text_of, without_userinfo
@@ -35,10 +34,9 @@ from amicrawl.urls import UrlKey, octets, text_of, without_userinfo
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from amicrawl.frontier.live import LivePartition
     from amicrawl.frontier.revisits import Revisits
     from amicrawl.frontier.row import Outcome
-    from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.meguri import LivePartition, UrlRow
 
 _ANNEX_BEGIN = ANNEX_MARK + b"{"
 _quoted = encode_basestring_ascii

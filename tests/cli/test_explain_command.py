@@ -7,14 +7,14 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from frontier.format.frontier_files import empty_partition
+from meguri.format.frontier_files import empty_partition
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.cli.explain import _of_calendar
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
-from amicrawl.frontier.format.writer import WriteOptions, write_partition
+from amicrawl.meguri.format.writer import WriteOptions, write_partition
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import warm_processes
-from frontier.format.frontier_files import empty_partition
-from frontier.format.golden_dumps import VECTOR_FILES, golden_files, selected
+from meguri.format.frontier_files import empty_partition
+from meguri.format.golden_dumps import VECTOR_FILES, golden_files, selected
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
@@ -19,10 +19,10 @@ from amicrawl.cli.frontier.lookup import Asked, sentences
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
-from amicrawl.frontier.format.partition import Partition, columns_of
-from amicrawl.frontier.format.schema import HOST_ROW, ROW, Codec
-from amicrawl.frontier.format.strings import ArenaBuilder, pack_robots
-from amicrawl.frontier.format.writer import WriteOptions, write_partition
+from amicrawl.meguri.format.partition import Partition, columns_of
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.strings import ArenaBuilder, pack_robots
+from amicrawl.meguri.format.writer import WriteOptions, write_partition
 from amicrawl.urls import UrlKey, host_key, seed_key, url_key
 
 if TYPE_CHECKING:

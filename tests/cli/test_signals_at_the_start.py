@@ -32,7 +32,7 @@ main()
 @pytest.mark.parametrize("number", [2, 15])
 @pytest.mark.parametrize(
     "module",
-    ["typer", "amicrawl.cli.crawl", "scrapy", "amicrawl.spiders.seeds", "amicrawl.frontier.live"],
+    ["typer", "amicrawl.cli.crawl", "scrapy", "amicrawl.spiders.seeds", "amicrawl.meguri.live"],
 )
 def test_a_signal_at_any_import_ends_a_crawl_in_order(tmp_path: Path, module: str, number: int) -> None:
     (tmp_path / "urls.txt").write_text("http://127.0.0.1:9/\n")

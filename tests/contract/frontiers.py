@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.disk import Disk
-from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source
+from amicrawl.frontier import DurableFrontier, Offer, Source
+from amicrawl.meguri import LivePartition
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey

@@ -9,7 +9,8 @@ from contract.frontiers import FRONTIERS, World, make_world, offer
 
 from amicrawl.capture import Failure
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier import Dispatch, Offer, Outcome, Settled, Source, Status
+from amicrawl.frontier import Dispatch, Offer, Outcome, Settled, Source
+from amicrawl.meguri import Status
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
 

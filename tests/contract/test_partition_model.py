@@ -28,16 +28,8 @@ from hypothesis.stateful import (
 
 from amicrawl.capture import Failure
 from amicrawl.disk import Disk
-from amicrawl.frontier import (
-    DurableFrontier,
-    Found,
-    LivePartition,
-    Offer,
-    Outcome,
-    Settled,
-    Source,
-    Status,
-)
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Settled, Source
+from amicrawl.meguri import LivePartition, Status
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey

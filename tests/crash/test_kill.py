@@ -35,10 +35,10 @@ from loopback import (
 
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
-from amicrawl.frontier import LivePartition, Status
-from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.verification import verify
-from amicrawl.frontier.opening import load
+from amicrawl.meguri import LivePartition, Status
+from amicrawl.meguri.format.reader import FrontierFile
+from amicrawl.meguri.format.verification import verify
+from amicrawl.meguri.opening import load
 
 if TYPE_CHECKING:
     from pathlib import Path

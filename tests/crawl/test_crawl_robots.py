@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode
-from amicrawl.frontier.opening import load
+from amicrawl.meguri.opening import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -23,16 +23,8 @@ from amicrawl.config import CrawlConfig
 from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.pacing import Pacing
 from amicrawl.disk import Disk
-from amicrawl.frontier import (
-    DurableFrontier,
-    LivePartition,
-    Outcome,
-    begin_with,
-    load,
-    snapshot_name,
-    write,
-)
-from amicrawl.frontier.format.operations import deal, gather
+from amicrawl.frontier import DurableFrontier, Outcome
+from amicrawl.meguri import LivePartition, deal_frontier, gather_frontiers
 from amicrawl.politeness import HostBreaker, InflightLimit
 
 if TYPE_CHECKING:
@@ -248,14 +240,12 @@ class Crawl:
         self.start_again(killed=killed, away=NOTED, moved=False)
         for process in self.processes:
             process.end_process(killed=False)
-        whole = gather(*(load(process.directory) for process in self.processes))
-        directories = []
-        for part in deal(whole, number):
-            folder = self._folder()
-            folder.mkdir()
-            write(part, folder / snapshot_name(1), disk=Disk())
-            begin_with(folder, arena_length=len(part.arena), disk=Disk())
-            directories.append(folder)
+        whole = self._folder()
+        whole.mkdir()
+        sources = [process.directory for process in self.processes]
+        gather_frontiers(sources, whole, index_rows=0, disk=Disk())
+        directories = [self._folder() for _ in range(number)]
+        deal_frontier(whole, directories, disk=Disk())
         self.processes = [Process(each, self.server) for each in directories]
 
 

@@ -33,7 +33,7 @@ from loopback import (
 )
 
 from amicrawl.errors import ExitCode
-from amicrawl.frontier.opening import load
+from amicrawl.meguri.opening import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

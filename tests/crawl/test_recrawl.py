@@ -10,7 +10,7 @@ from archive_reading import TOOLS, record, rows, run_clean
 from loopback import RawServer, crawl, page, recrawl, write_lines
 
 from amicrawl.errors import ExitCode
-from amicrawl.frontier.opening import load
+from amicrawl.meguri.opening import load
 
 if TYPE_CHECKING:
     from pathlib import Path

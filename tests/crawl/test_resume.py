@@ -26,7 +26,7 @@ from loopback import (
 
 from amicrawl.config import Identity
 from amicrawl.errors import ExitCode
-from amicrawl.frontier import shard_of
+from amicrawl.meguri import shard_of
 from amicrawl.urls import url_key
 
 if TYPE_CHECKING:

@@ -38,7 +38,8 @@ from amicrawl.fleet.spark.bucket_objects import batches_name, packed, read_json,
 from amicrawl.fleet.spark.leases import Address, LeaseServer, PartitionLease
 from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batches_for
 from amicrawl.fleet.spark.seed_partitions import PARTITIONED, partitioned
-from amicrawl.frontier import Source, shard_of
+from amicrawl.frontier import Source
+from amicrawl.meguri import shard_of
 from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import BatchReader, Seed, SeedFormat, open_seed
 from amicrawl.urls import url_key

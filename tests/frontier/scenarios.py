@@ -16,8 +16,9 @@ from urls.vectors import VECTOR_FILES
 from amicrawl.capture import Failure
 from amicrawl.config import Identity
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier import DurableFrontier, Found, LivePartition, Offer, Outcome, Source, Status
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
 from amicrawl.frontier.revisits import Revisits
+from amicrawl.meguri import LivePartition, Status
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import Canonical, UrlKey, canonicalize, seed_key, text_of, url_key
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from amicrawl.frontier.url_row import HostRow, UrlRow
+    from amicrawl.meguri.url_row import HostRow, UrlRow
 
     Line = dict[str, Any]
     Fetches = list[tuple[float, str]]

@@ -8,9 +8,10 @@ import pytest
 from frontier.admitting import Crawl, link, page, seed
 from frontier.live.crawls import HOUR
 
-from amicrawl.frontier import Found, Outcome, Status
+from amicrawl.frontier import Found, Outcome
 from amicrawl.frontier.admission import TRAP_SUSPECT, Admission
 from amicrawl.frontier.outcomes import Soft404Detector
+from amicrawl.meguri import Status
 from amicrawl.urls import UrlKey
 
 if TYPE_CHECKING:

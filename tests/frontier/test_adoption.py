@@ -10,14 +10,14 @@ from urls.vectors import VECTOR_FILES
 
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
-from amicrawl.frontier import LivePartition
-from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.format.partition import Partition, columns_of
-from amicrawl.frontier.format.schema import HOST_ROW, ROW
-from amicrawl.frontier.format.verification import read_partition
-from amicrawl.frontier.format.writer import WriteOptions, write_partition
-from amicrawl.frontier.store.generations import begin_with
-from amicrawl.frontier.url_row import HostRow, UrlRow
+from amicrawl.meguri import LivePartition
+from amicrawl.meguri.arena import entry_of
+from amicrawl.meguri.format.partition import Partition, columns_of
+from amicrawl.meguri.format.schema import HOST_ROW, ROW
+from amicrawl.meguri.format.verification import read_partition
+from amicrawl.meguri.format.writer import WriteOptions, write_partition
+from amicrawl.meguri.store.generations import begin_with
+from amicrawl.meguri.url_row import HostRow, UrlRow
 from amicrawl.urls import UrlKey, host_key, seed_key, url_key
 
 if TYPE_CHECKING:

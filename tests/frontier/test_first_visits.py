@@ -5,9 +5,10 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier import Found, Outcome, Status
+from amicrawl.frontier import Found, Outcome
 from amicrawl.frontier.revisits import Observation, Revisits, fingerprint_of
-from amicrawl.frontier.url_row import UrlRow
+from amicrawl.meguri import Status
+from amicrawl.meguri.url_row import UrlRow
 
 ROWS = st.builds(
     UrlRow,

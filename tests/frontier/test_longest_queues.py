@@ -10,7 +10,8 @@ from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.run import Run
 from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.disk import Disk
-from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source
+from amicrawl.frontier import DurableFrontier, Offer, Source
+from amicrawl.meguri import LivePartition
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey

@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Cause, Found, Outcome, Status
+from amicrawl.frontier import Found, Outcome
 from amicrawl.frontier.outcomes import event_of, settled
-from amicrawl.frontier.states import MANY, Event
-from amicrawl.frontier.url_row import UrlRow
+from amicrawl.meguri import Cause, Status
+from amicrawl.meguri.states import MANY, Event
+from amicrawl.meguri.url_row import UrlRow
 
 HOUR = 470_000
 CAUSES = {

@@ -8,8 +8,8 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
+from amicrawl.frontier.places import order_at, order_of, place
 from amicrawl.frontier.queue import HostQueue, Rotation
-from amicrawl.frontier.url_row import order_at, order_of, place
 
 NUMBERS = count(1)
 

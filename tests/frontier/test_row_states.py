@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier import Status
-from amicrawl.frontier.states import RESTING, RETURNS, TRANSITIONS, WAITING, Event, after
+from amicrawl.meguri import Status
+from amicrawl.meguri.states import RESTING, RETURNS, TRANSITIONS, WAITING, Event, after
 
 
 @pytest.mark.parametrize(("status", "event"), list(product(Status, Event)))

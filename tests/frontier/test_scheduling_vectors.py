@@ -34,16 +34,16 @@ from frontier.scenarios import (
 from protego import Protego
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Status
 from amicrawl.frontier.admission import TrapDetector, admit, classify
 from amicrawl.frontier.outcomes import Soft404Detector
+from amicrawl.meguri import Status
 from amicrawl.urls import seed_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from amicrawl.frontier.url_row import UrlRow
+    from amicrawl.meguri.url_row import UrlRow
     from amicrawl.urls import UrlKey
 
     Line = dict[str, Any]

@@ -18,7 +18,7 @@ from amicrawl.frontier.admission import (
     classify,
     months_at,
 )
-from amicrawl.frontier.states import Status
+from amicrawl.meguri.states import Status
 from amicrawl.urls.key import path_key
 
 JUNE_2026 = 494_520

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.frontier.url_row import HostRow, UrlRow, priority_and_reference
+from amicrawl.meguri.url_row import HostRow, UrlRow, priority_and_reference
 
 URL_ROW = UrlRow(*range(1, 24))
 HOST_ROW = HostRow._make((*range(1, 5), bytes(range(16)), *range(6, 21)))

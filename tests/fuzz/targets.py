@@ -18,9 +18,9 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import zstandard
-from frontier.format.frontier_files import made_up
-from frontier.format.mutations import read_all, sound
 from fuzz.forked import forked
+from meguri.format.frontier_files import made_up
+from meguri.format.mutations import read_all, sound
 
 from amicrawl.archive.index.lookup.query import IndexRow
 from amicrawl.archive.report.line_batches import cdxj_lines
@@ -36,8 +36,8 @@ from amicrawl.fleet.jobs.live_settings import live_settings
 from amicrawl.fleet.jobs.logs import NotAnEntryError, parsed
 from amicrawl.fleet.jobs.record import JobRecord
 from amicrawl.fleet.jobs.seedqueue import seed_in
-from amicrawl.frontier.format.schema import Codec
-from amicrawl.frontier.format.writer import WriteOptions
+from amicrawl.meguri.format.schema import Codec
+from amicrawl.meguri.format.writer import WriteOptions
 from amicrawl.message import ChunkReader
 from amicrawl.reading.records import records_of
 from amicrawl.record import CAPTURES
@@ -46,7 +46,7 @@ from amicrawl.seed.seed import NotASeedError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from frontier.format.mutations import Sound
+    from meguri.format.mutations import Sound
 
     from amicrawl.reading.records import Broken
 

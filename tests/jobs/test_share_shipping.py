@@ -14,8 +14,9 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.fleet.jobs.checkpoint import LIST_NAME, ship_state
 from amicrawl.fleet.sharing.worker import fetch_state, shipped_to
-from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Outcome, Source
-from amicrawl.frontier.state import IDENTITY
+from amicrawl.frontier import DurableFrontier, Offer, Outcome, Source
+from amicrawl.meguri import LivePartition
+from amicrawl.meguri.state import IDENTITY
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, url_key

@@ -19,7 +19,7 @@ from amicrawl.fleet.jobs.data_directory import fenced
 from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
 from amicrawl.fleet.sharing.share import ATTEMPTS, NEXT, Share, ShareRecord, TakenPartition, checked_name
 from amicrawl.fleet.sharing.worker import ShareWorker, written_once
-from amicrawl.frontier import shard_of
+from amicrawl.meguri import shard_of
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey
 

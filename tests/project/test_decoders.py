@@ -48,7 +48,7 @@ class Steps(NamedTuple):
 
 FED_IN_STEPS = {
     "discovery/coding.py:_Zstd.__call__": Steps((256,), _ZSTD),
-    "frontier/format/strings.py:_decompressed": Steps(("_SLICE",), _ZSTD),
+    "meguri/format/strings.py:_decompressed": Steps(("_SLICE",), _ZSTD),
     "reading/unpacking.py:_Units.pieces": Steps(("_ZSTD_FEED",), _ZSTD),
     "reading/unpacking.py:_Units._some": Steps(("_GZIP_FEED",), _DEFLATE),
     "reading/unpacking.py:_Units._begins_a_record": Steps(("_PROBE",), _ZSTD),
@@ -57,7 +57,7 @@ FED_IN_STEPS = {
 """Calls without a limit on their output, by module and function."""
 CHECKED_BEFORE = {
     # The frame says how long its content is, and that is compared with the size of the page.
-    "frontier/format/codec.py:decompress",
+    "meguri/format/codec.py:decompress",
     # The footer, and the pages of a probe, were read and checked by the same class.
     "parquet.py:ParquetTable.__init__",
     "parquet.py:ParquetTable._probe",

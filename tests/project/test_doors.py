@@ -17,12 +17,10 @@ PACKAGE = Path(amicrawl.__file__).parent
 
 PAST_THE_DOOR = frozenset({
     # What the commands of `amicrawl frontier` show and change is the format itself.
-    *(("cli", f"frontier.format.{module}") for module in (
+    *(("cli", f"meguri.format.{module}") for module in (
         *("difference", "faults", "footer", "header", "manifest", "operations", "partition", "reader"),
         *("schema", "strings", "verification", "writer"),
     )),
-    ("crawl", "frontier.format.operations"),
-    ("crawl", "frontier.format.partition"),
     # A name for type checkers only, and functions that are called as their modules are.
     ("crawl", "fetch.resolver"),
     ("cli", "archive.index.collection.collecting"),

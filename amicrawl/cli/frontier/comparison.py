@@ -22,20 +22,20 @@ from amicrawl.cli.frontier.rows import (
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
-from amicrawl.frontier import partition_in
-from amicrawl.frontier.format.difference import head_differences, row_differences
-from amicrawl.frontier.format.faults import Malformed
-from amicrawl.frontier.format.header import TRAILER_SIZE, unpack_trailer
-from amicrawl.frontier.format.manifest import Manifest, ManifestEntry, read_manifest, write_manifest
-from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.strings import annex_at, string_at
+from amicrawl.meguri import partition_in, string_at
+from amicrawl.meguri.format.difference import head_differences, row_differences
+from amicrawl.meguri.format.faults import Malformed
+from amicrawl.meguri.format.header import TRAILER_SIZE, unpack_trailer
+from amicrawl.meguri.format.manifest import Manifest, ManifestEntry, read_manifest, write_manifest
+from amicrawl.meguri.format.reader import FrontierFile
+from amicrawl.meguri.format.strings import annex_at
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amicrawl.frontier.format.difference import RowDifference
-    from amicrawl.frontier.format.partition import Partition
+    from amicrawl.meguri.format.difference import RowDifference
+    from amicrawl.meguri.format.partition import Partition
 
 
 _NAMED_BY = {"urls": "url_ref", "hosts": "host_ref"}

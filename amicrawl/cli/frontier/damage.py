@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
-from functools import partial
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -17,32 +16,15 @@ from amicrawl.config import Identity
 from amicrawl.crawl import read_policy, write_policy
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, UsageError
-from amicrawl.frontier import (
-    STATUSES,
-    WAITING,
-    Generations,
-    LivePartition,
-    Status,
-    decode_superblock,
-    failed,
-    frontier_directory,
-    list_directory,
-    load,
-    make_due,
-    replay_logs,
-)
-from amicrawl.frontier.format.faults import FrontierFileError
-from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.verification import check_rows
-from amicrawl.frontier.format.verification import verify as verify_file
-from amicrawl.frontier.store.directory import SUPERBLOCK_SIZE
+from amicrawl.frontier import failed, make_due
+from amicrawl.meguri import STATUSES, WAITING, LivePartition, Status, find_damage, frontier_directory
 from amicrawl.record import read_crawl_json, repair_locked
 from amicrawl.seed import open_seed
 from amicrawl.terminal import counted, harmless
 from amicrawl.urls import text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from amicrawl.seed import SeedFault
 
@@ -54,11 +36,7 @@ def verify(path: AnyPath, *, as_json: AsJson = False) -> None:
     a kill leaves, or what the format allows and a frontier of ours never has.
     Example: amicrawl frontier verify ami-out
     """
-    found = DamageFindings()
-    if path.is_dir():
-        _look_into_directory(frontier_directory(path), found)
-    else:
-        _look_into_file(path, found)
+    found = find_damage(path)
     name = harmless(str(path))
     if as_json:
         facts = {"path": str(path), "sound": not found.damage}
@@ -73,15 +51,6 @@ def verify(path: AnyPath, *, as_json: AsJson = False) -> None:
         raise typer.Exit(ExitCode.DAMAGED)
 
 
-@dataclass(slots=True)
-class DamageFindings:
-    """What was found."""
-
-    damage: list[DamagedFileError] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    """Sentences about what is not as it might be, and does no harm."""
-
-
 def _facts(error: DamagedFileError) -> dict[str, Any]:
     return {
         "path": str(error.path),
@@ -90,108 +59,6 @@ def _facts(error: DamagedFileError) -> dict[str, Any]:
         "region": getattr(error, "region", None),
         "fault": getattr(error, "fault", None),
     }
-
-
-def _look_into_directory(directory: Path, found: DamageFindings) -> None:
-    listing = list_directory(directory)
-    for _, snapshot in sorted(listing.snapshots.items()):
-        _look_into_file(snapshot, found)
-    if listing.superblock is not None:
-        found.damage += _superblock_damage(listing.superblock)
-    try:
-        load(directory)
-    except DamagedFileError as error:
-        found.damage.append(error)
-        return
-    chosen, _ = Generations(directory, disk=Disk()).choose(_check_ends)
-    logs = replay_logs(
-        chosen.logs,
-        first_lsn=chosen.lsn,
-        on_url=_pass_over,
-        on_host=_pass_over,
-        on_intern=_pass_over,
-        on_tombstone=_pass_over,
-        on_gap=_pass_over,
-    )
-    found.notes += chosen.notes
-    found.damage += [
-        DamagedFileError(
-            log.path, gap.offset, f"log: damaged up to byte {gap.end}, {gap.lost} changes gone"
-        )
-        for log in logs.logs
-        for gap in log.gaps
-    ]
-    for log in logs.torn:
-        # A kill leaves a frame that is cut short; bytes that changed are another matter.
-        if log.stopped.endswith("cut short"):
-            found.notes.append(f"{log.path} counts up to byte {log.intact_bytes}: there {log.stopped}.")
-        else:
-            found.damage.append(DamagedFileError(log.path, log.intact_bytes, f"log: {log.stopped}"))
-
-
-def _superblock_damage(path: Path) -> list[DamagedFileError]:
-    try:
-        with path.open("rb") as file:
-            _, faults = decode_superblock(file.read(SUPERBLOCK_SIZE))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
-    return [DamagedFileError(path, fault.at, f"superblock: {fault.reason}") for fault in faults]
-
-
-def _check_ends(path: Path) -> None:
-    with FrontierFile.open(path) as file:
-        file.check_regions()
-
-
-def _pass_over(_: object) -> None:
-    pass
-
-
-def _look_into_file(path: Path, found: DamageFindings) -> None:
-    """Find what is wrong with a file: of each column and region the first, then of the whole."""
-    try:
-        file = FrontierFile.open(path)
-    except DamagedFileError as error:
-        found.damage.append(error)
-        return
-    with file:
-        try:
-            verify_file(file)
-        except FrontierFileError as error:
-            damage = list(_damage(file))
-            found.damage += damage
-            if not damage:
-                found.notes.append(str(error))
-
-
-def _damage(file: FrontierFile) -> Iterator[FrontierFileError]:
-    regions: list[str] = []
-    for check in _checks(file):
-        try:
-            check()
-        except FrontierFileError as error:
-            # What is wrong with a column is wrong with its region too, and need not be said again.
-            if not any(region.startswith(error.region) for region in regions):
-                regions.append(error.region)
-                yield error
-
-
-def _checks(file: FrontierFile) -> Iterator[Callable[[], object]]:
-    for name in file.url_columns:
-        yield partial(_read, file.url_pages, name)
-    for name in file.host_columns:
-        yield partial(_read, file.host_pages, name)
-    yield file.schedule
-    yield file.seen_filter
-    yield partial(file.copy_arena, len)
-    yield file.check_regions
-    # Last, as it stops at the first fault: how the rows go together.
-    yield partial(check_rows, file)
-
-
-def _read(pages: Callable[[str], Iterable[object]], name: str) -> None:
-    for _ in pages(name):
-        pass
 
 
 _FAILED = (*WAITING, Status.GONE, Status.EXCLUDED, Status.WITHHELD)

@@ -12,18 +12,18 @@ from amicrawl.cli.frontier.rows import AnyPath, hour_now
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError, UsageError
-from amicrawl.frontier import Copies, dump_pieces, frontier_directory, load, partition_in, read_dump
-from amicrawl.frontier.format.faults import Malformed
-from amicrawl.frontier.format.operations import compact as compacted
-from amicrawl.frontier.format.operations import merge
-from amicrawl.frontier.format.schema import Codec
-from amicrawl.frontier.format.writer import PAGE_ROWS, WriteOptions, write_partition
+from amicrawl.meguri import Copies, dump_pieces, partition_in, read_dump
+from amicrawl.meguri.format.faults import Malformed
+from amicrawl.meguri.format.operations import compact as compacted
+from amicrawl.meguri.format.operations import merge
+from amicrawl.meguri.format.schema import Codec
+from amicrawl.meguri.format.writer import PAGE_ROWS, WriteOptions, write_partition
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amicrawl.frontier.format.partition import Partition
+    from amicrawl.meguri.format.partition import Partition
 
 
 _DAY = 24
@@ -59,7 +59,7 @@ def pack(
     """
     if not directory.is_dir():
         raise InputError(f"{directory} is not a directory. Give that of a frontier or of a crawl.")
-    partition = load(frontier_directory(directory))
+    partition = partition_in(directory)
     target = directory / "pack.meguri" if out is None else out
     size = write_partition(partition, target, options=_options(codec, max_page_rows), disk=Disk())
     if as_json:

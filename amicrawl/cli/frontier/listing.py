@@ -26,7 +26,7 @@ from amicrawl.cli.frontier.rows import (
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.errors import UsageError
-from amicrawl.frontier import (
+from amicrawl.meguri import (
     STATUSES,
     WAITING,
     LiveSource,
@@ -34,19 +34,19 @@ from amicrawl.frontier import (
     frontier_directory,
     list_directory,
     open_rows,
+    string_at,
 )
-from amicrawl.frontier.format.footer import RegionId
-from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.strings import string_at
-from amicrawl.frontier.format.verification import inspect as inspected
-from amicrawl.frontier.format.verification import inspection_text
+from amicrawl.meguri.format.footer import RegionId
+from amicrawl.meguri.format.reader import FrontierFile
+from amicrawl.meguri.format.verification import inspect as inspected
+from amicrawl.meguri.format.verification import inspection_text
 from amicrawl.terminal import harmless, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.frontier import RowSource
+    from amicrawl.meguri import RowSource
 
 
 def inspect(path: AnyPath, *, as_json: AsJson = False) -> None:

@@ -30,21 +30,20 @@ from amicrawl.cli.frontier.rows import (
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.crawl import provenance_of
 from amicrawl.errors import InputError
-from amicrawl.frontier import (
+from amicrawl.frontier import Offer, Source, offered, settled_at
+from amicrawl.meguri import (
+    ANNEX_MARK,
     RESTING,
     WAITING,
-    Offer,
-    Source,
     Status,
     conventions,
     find_url,
-    offered,
     open_rows,
-    settled_at,
+    string_at,
 )
-from amicrawl.frontier.format.faults import Malformed
-from amicrawl.frontier.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec
-from amicrawl.frontier.format.strings import ANNEX_MARK, annex_at, string_at, unpack_robots
+from amicrawl.meguri.format.faults import Malformed
+from amicrawl.meguri.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec
+from amicrawl.meguri.format.strings import annex_at, unpack_robots
 from amicrawl.terminal import harmless, human_span
 from amicrawl.urls import Canonical, UrlKey, canonical_form
 
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.frontier import RowSource
+    from amicrawl.meguri import RowSource
 
 
 _HOURS = ("first_seen", "last_crawled", "last_changed", "next_due", "last_modified")

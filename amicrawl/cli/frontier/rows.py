@@ -1,6 +1,6 @@
 """What the frontier commands share: PATH as a source of rows; states, times and keys as text.
 
-PATH is a frontier file, or a directory that is loaded (`frontier/row_source.py`).
+PATH is a frontier file, or a directory that is loaded (`meguri/row_source.py`).
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 import typer
 
 from amicrawl.errors import UsageError
-from amicrawl.frontier import RESTING, STATUSES, WAITING, Cause
+from amicrawl.meguri import RESTING, STATUSES, WAITING, Cause
 
 if TYPE_CHECKING:
-    from amicrawl.frontier import RowSource
+    from amicrawl.meguri import RowSource
 
 
 def due_in_crawl(source: RowSource, hour: int) -> np.ndarray:

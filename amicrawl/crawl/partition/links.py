@@ -18,7 +18,8 @@ from amicrawl.config import Durability
 from amicrawl.crawl.feeding import offer_seed
 from amicrawl.crawl.links import CARRIED_NUMBERS, PRIMARY
 from amicrawl.crawl.partition.batch import LONGEST_URL, PartitionLink, encoded_link
-from amicrawl.frontier import Offer, Source, shard_of
+from amicrawl.frontier import Offer, Source
+from amicrawl.meguri import shard_of
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:

@@ -28,8 +28,7 @@ from amicrawl.crawl.robots_file import joined_text
 from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
-from amicrawl.frontier import INDEX_ROWS, begin_with, load, snapshot_name, write
-from amicrawl.frontier.format.operations import deal, gather
+from amicrawl.meguri import deal_frontier, gather_frontiers
 from amicrawl.record import (
     TABLE_NAME,
     CrawlJson,
@@ -44,7 +43,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.frontier.format.partition import Partition
 
 _FRONTIER = "frontier"
 _POLICY = "policy.json"
@@ -99,12 +97,10 @@ class Dealing:
                 child.mkdir()
         frontier = self._directory / _FRONTIER
         if frontier.exists():
-            parts = deal(load(frontier), processes)
-            for part, child in zip(parts, self.children(processes), strict=True):
-                with explained(child, "made"):
-                    (child / _FRONTIER).mkdir()
-                self._write_frontier(part, child / _FRONTIER, index_rows=0)
-                self._copy_beside([frontier], child / _FRONTIER)
+            targets = [child / _FRONTIER for child in self.children(processes)]
+            deal_frontier(frontier, targets, disk=self._disk)
+            for target in targets:
+                self._copy_beside([frontier], target)
         return self._write(DealingPlan(processes, self._unused(prefix), "dealt"))
 
     def gather(self, *, reason: str, finished: datetime) -> Counter[str]:
@@ -197,7 +193,7 @@ class Dealing:
             if new.exists():
                 shutil.rmtree(new)
             new.mkdir()
-        self._write_frontier(gather(*map(load, sources)), new, index_rows=index_rows)
+        gather_frontiers(sources, new, index_rows=index_rows, disk=self._disk)
         self._copy_beside(sources, new)
         with explained(old, "replaced"):
             if old.exists():
@@ -205,13 +201,6 @@ class Dealing:
                 shutil.rmtree(old)
             self._disk.rename(new, old)
             self._disk.sync_directory(self._directory)
-
-    def _write_frontier(self, partition: Partition, directory: Path, *, index_rows: int) -> None:
-        """Write *partition* as a frontier in *directory* that knows *index_rows* rows of the index."""
-        kept = {name: value for name, value in partition.meta if name != INDEX_ROWS}
-        partition.meta = tuple(sorted({**kept, INDEX_ROWS: b"%d" % index_rows}.items()))
-        write(partition, directory / snapshot_name(1), disk=self._disk)
-        begin_with(directory, arena_length=len(partition.arena), disk=self._disk)
 
     def _copy_beside(self, sources: Sequence[Path], target: Path) -> None:
         """Join the files beside the frontiers in *sources*, by name, and put them into *target*."""

@@ -15,7 +15,8 @@ import pyarrow as pa
 from amicrawl.config import Identity
 from amicrawl.crawl import PartitionLink, encoded_link
 from amicrawl.errors import InputError
-from amicrawl.frontier import Source, shard_of
+from amicrawl.frontier import Source
+from amicrawl.meguri import shard_of
 from amicrawl.seed import BatchReader, SeedFormat
 from amicrawl.urls import Refused, fetchable, url_key
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from frontier.live.disks import CountingDisk
 
-from amicrawl.frontier import DurableFrontier, LivePartition, Offer, Source, Status
-from amicrawl.frontier.format.partition import EMPTY_ARENA
-from amicrawl.frontier.store.journal import FrameKind, frame_at, frames_of
-from amicrawl.frontier.url_row import HostRow, UrlRow
+from amicrawl.frontier import DurableFrontier, Offer, Source
+from amicrawl.meguri import LivePartition, Status
+from amicrawl.meguri.format.partition import EMPTY_ARENA
+from amicrawl.meguri.store.journal import FrameKind, frame_at, frames_of
+from amicrawl.meguri.url_row import HostRow, UrlRow
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from amicrawl.disk import Disk
     from amicrawl.frontier import Dispatch, Outcome
-    from amicrawl.frontier.format.partition import Partition
+    from amicrawl.meguri.format.partition import Partition
 
 HOUR = 472_222
 META = {b"amicrawl.identity": b"exact"}

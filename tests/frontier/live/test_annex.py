@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Found, Hop, Offer, Source, extended, hops_of, is_route
-from amicrawl.frontier.arena import StringArena, entry_of
-from amicrawl.frontier.format.strings import ANNEX_MARK
 from amicrawl.frontier.row_strings import Offered, found, found_entries, offered, offered_entries
+from amicrawl.meguri.arena import StringArena, entry_of
+from amicrawl.meguri.format.strings import ANNEX_MARK
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, text_of
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.format.schema import ROW
 from amicrawl.frontier.inventory import Backlog
-from amicrawl.frontier.url_row import order_of, orders_of
+from amicrawl.frontier.places import order_of, orders_of
+from amicrawl.meguri.format.schema import ROW
 
 HOSTS = st.one_of(st.integers(0, 4), st.sampled_from([2**63 - 1, 2**63, 2**64 - 1]))
 PRIORITIES = st.sampled_from([0.0, 0.0, 0.0, -0.0, 1.0, -1.0, 2.5, float("inf"), -1e30])

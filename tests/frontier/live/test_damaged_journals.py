@@ -8,21 +8,22 @@ from typing import TYPE_CHECKING
 
 import pytest
 from frontier.live.crawls import frontier_on, opened
-from frontier.store.partitions import frame, host_frame, intern_frame, url_frame
+from meguri.store.partitions import frame, host_frame, intern_frame, url_frame
 
 from amicrawl.config import Identity
-from amicrawl.frontier import Found, Offer, Outcome, Source, Status
-from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.store.journal import read_frames
-from amicrawl.frontier.store.logs import arena_lengths, gap_at
-from amicrawl.frontier.url_row import UrlRow
+from amicrawl.frontier import Found, Offer, Outcome, Source
+from amicrawl.meguri import Status
+from amicrawl.meguri.arena import entry_of
+from amicrawl.meguri.store.journal import read_frames
+from amicrawl.meguri.store.logs import arena_lengths, gap_at
+from amicrawl.meguri.url_row import UrlRow
 from amicrawl.seed import Seed
 from amicrawl.urls import text_of, url_key
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.frontier import LivePartition
+    from amicrawl.meguri import LivePartition
 
 URLS = [f"http://host-{n % 5}.example/{'p' * (n % 40)}/{n}" for n in range(300)]
 

@@ -24,17 +24,18 @@ from frontier.live.crawls import (
     taken,
 )
 from frontier.live.disks import CountingDisk, FailingDisk
-from frontier.store.partitions import host_frame, intern_frame, names_in, tombstone_frame, url_frame
+from meguri.store.partitions import host_frame, intern_frame, names_in, tombstone_frame, url_frame
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, OutputError, UsageError
-from amicrawl.frontier import Found, LivePartition, Outcome, Status
-from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.verification import read_partition, verify
-from amicrawl.frontier.opening import load
-from amicrawl.frontier.store.journal import frame_at, read_frames
-from amicrawl.frontier.url_row import HostRow, UrlRow
+from amicrawl.frontier import Found, Outcome
+from amicrawl.meguri import LivePartition, Status
+from amicrawl.meguri.arena import entry_of
+from amicrawl.meguri.format.reader import FrontierFile
+from amicrawl.meguri.format.verification import read_partition, verify
+from amicrawl.meguri.opening import load
+from amicrawl.meguri.store.journal import frame_at, read_frames
+from amicrawl.meguri.url_row import HostRow, UrlRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable

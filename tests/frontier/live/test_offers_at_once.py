@@ -25,8 +25,9 @@ from hypothesis import strategies as st
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.frontier import DurableFrontier, Offer, Outcome, Status
+from amicrawl.frontier import DurableFrontier, Offer, Outcome
 from amicrawl.frontier.admission import Admission
+from amicrawl.meguri import Status
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.urls import UrlKey
 

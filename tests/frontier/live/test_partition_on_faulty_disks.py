@@ -31,14 +31,15 @@ from frontier.live.crawls import (
     opened,
 )
 from frontier.live.disks import CountingDisk, FailingDisk, MortalDisk, PowerDisk, ReadOnlyDisk
-from frontier.store.partitions import names_in
+from meguri.store.partitions import names_in
 
 from amicrawl.capture import Failure
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.frontier import Found, LivePartition, Outcome
-from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.verification import verify
+from amicrawl.frontier import Found, Outcome
+from amicrawl.meguri import LivePartition
+from amicrawl.meguri.format.reader import FrontierFile
+from amicrawl.meguri.format.verification import verify
 
 if TYPE_CHECKING:
     from amicrawl.frontier import DurableFrontier

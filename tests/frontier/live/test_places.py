@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.url_row import number_at, order_at, order_of, orders_of, place
+from amicrawl.frontier.places import number_at, order_at, order_of, orders_of, place
 
 PRIORITIES = st.floats(width=32, allow_nan=False)
 OFFSETS = st.integers(0, 2**64 - 1)

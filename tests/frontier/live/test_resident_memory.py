@@ -12,18 +12,18 @@ from frontier.live.disks import CountingDisk, resident
 
 from amicrawl.crawl.resuming import Reconciled
 from amicrawl.crawl.standing import resumed
-from amicrawl.frontier import Cause, LivePartition, Status
-from amicrawl.frontier.arena import entry_of
-from amicrawl.frontier.format.reader import FrontierFile
-from amicrawl.frontier.format.schema import ROW
-from amicrawl.frontier.snapshot import Copies, freeze, partition_at, write
-from amicrawl.frontier.state import PartitionState
+from amicrawl.meguri import Cause, LivePartition, Status
+from amicrawl.meguri.arena import entry_of
+from amicrawl.meguri.format.reader import FrontierFile
+from amicrawl.meguri.format.schema import ROW
+from amicrawl.meguri.snapshot import Copies, freeze, partition_at, write
+from amicrawl.meguri.state import PartitionState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.frontier.table import RowTable
+    from amicrawl.meguri.table import RowTable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are counted in /proc")
 

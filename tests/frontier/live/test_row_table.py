@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.frontier.table import RowTable
+from amicrawl.meguri.table import RowTable
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,8 +19,9 @@ from frontier.live.crawls import (
 
 from amicrawl.capture import Failure
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, Status
-from amicrawl.frontier.states import MANY
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
+from amicrawl.meguri import Status
+from amicrawl.meguri.states import MANY
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.frontier.arena import StringArena, entry_of
+from amicrawl.meguri.arena import StringArena, entry_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,12 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from frontier.format.frontier_files import encode_partition, made_up
-from frontier.format.test_hostile_files import claiming
+from meguri.format.frontier_files import encode_partition, made_up
+from meguri.format.test_hostile_files import claiming
 
-from amicrawl.frontier.format.partition import Partition, columns_of
-from amicrawl.frontier.format.schema import HOST_ROW, ROW, Codec
-from amicrawl.frontier.format.writer import WriteOptions
+from amicrawl.meguri.format.partition import Partition, columns_of
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.writer import WriteOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable

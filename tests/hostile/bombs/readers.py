@@ -38,10 +38,10 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "zipnum": ("archive/index/zipnum/cluster.py",),
     "summary in JSON": ("archive/report/counts_json.py", "archive/report/sketch.py", "cli/summary.py"),
-    "frontier dump": ("frontier/dump.py",),
+    "frontier dump": ("meguri/dump.py",),
     "meguri": (
-        *("frontier/format/codec.py", "frontier/format/page.py", "frontier/format/strings.py"),
-        *("frontier/row_strings.py", "frontier/store/generations.py", "cli/frontier/lookup.py"),
+        *("meguri/format/codec.py", "meguri/format/page.py", "meguri/format/strings.py"),
+        *("frontier/row_strings.py", "meguri/store/generations.py", "cli/frontier/lookup.py"),
     ),
     "crawl file": (
         *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl.py"),

@@ -27,7 +27,7 @@ from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.fleet.jobs.connection import RedisUnavailable
 from amicrawl.fleet.jobs.crawl.opening import store_of_crawl
 from amicrawl.fleet.jobs.seedqueue import MOST_TAKEN, SeedQueue
-from amicrawl.frontier import WAITING, Status
+from amicrawl.meguri import WAITING, Status
 from amicrawl.urls import Refused
 
 if TYPE_CHECKING:

@@ -1,0 +1,122 @@
+"""Frontiers on disk: frontier files (.meguri), the directory of a live partition, the states of rows.
+
+    LivePartition -> state (tables, strings, seen-set) -> store (journal, snapshots) -> format (files)
+
+Which row comes next, and what follows from a fetch, is for the room `frontier`, which keeps its rows
+here. `opening` reads a directory, `row_source` finds rows in a file or a directory, `damage` what is
+wrong with either. Nothing here reads a clock: moments are parameters, and all changes to the disk go
+through the `Disk` that is passed in.
+"""
+
+from typing import TYPE_CHECKING
+
+from amicrawl.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from amicrawl.meguri.arena import entry_of
+    from amicrawl.meguri.damage import find_damage
+    from amicrawl.meguri.dealing import deal_frontier, gather_frontiers
+    from amicrawl.meguri.dump import dump_pieces, read_dump
+    from amicrawl.meguri.format.strings import ANNEX_MARK, pack_robots, string_at
+    from amicrawl.meguri.live import LivePartition
+    from amicrawl.meguri.opening import best_state
+    from amicrawl.meguri.row_source import (
+        STATUSES,
+        LiveSource,
+        RowSource,
+        conventions,
+        find_url,
+        frontier_directory,
+        open_rows,
+        partition_in,
+    )
+    from amicrawl.meguri.seen import KeyIndex
+    from amicrawl.meguri.shard import shard_of
+    from amicrawl.meguri.snapshot import Copies
+    from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, PartitionState
+    from amicrawl.meguri.states import MANY, RESTING, RETURNS, WAITING, Cause, Event, Status, after
+    from amicrawl.meguri.store.directory import list_directory
+    from amicrawl.meguri.url_row import HostRow, UrlRow, offered_row, priority_and_reference
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        entry_of="arena",
+        find_damage="damage",
+        deal_frontier="dealing",
+        gather_frontiers="dealing",
+        dump_pieces="dump",
+        read_dump="dump",
+        ANNEX_MARK="format.strings",
+        pack_robots="format.strings",
+        string_at="format.strings",
+        partition_in="row_source",
+        LivePartition="live",
+        best_state="opening",
+        LiveSource="row_source",
+        RowSource="row_source",
+        STATUSES="row_source",
+        conventions="row_source",
+        find_url="row_source",
+        frontier_directory="row_source",
+        open_rows="row_source",
+        KeyIndex="seen",
+        shard_of="shard",
+        Copies="snapshot",
+        IDENTITY="state",
+        INDEX_ROWS="state",
+        PartitionState="state",
+        Cause="states",
+        Event="states",
+        MANY="states",
+        RESTING="states",
+        RETURNS="states",
+        Status="states",
+        WAITING="states",
+        after="states",
+        list_directory="store.directory",
+        HostRow="url_row",
+        UrlRow="url_row",
+        offered_row="url_row",
+        priority_and_reference="url_row",
+    )
+
+__all__ = [
+    "ANNEX_MARK",
+    "IDENTITY",
+    "INDEX_ROWS",
+    "MANY",
+    "RESTING",
+    "RETURNS",
+    "STATUSES",
+    "WAITING",
+    "Cause",
+    "Copies",
+    "Event",
+    "HostRow",
+    "KeyIndex",
+    "LivePartition",
+    "LiveSource",
+    "PartitionState",
+    "RowSource",
+    "Status",
+    "UrlRow",
+    "after",
+    "best_state",
+    "conventions",
+    "deal_frontier",
+    "dump_pieces",
+    "entry_of",
+    "find_damage",
+    "find_url",
+    "frontier_directory",
+    "gather_frontiers",
+    "list_directory",
+    "offered_row",
+    "open_rows",
+    "pack_robots",
+    "partition_in",
+    "priority_and_reference",
+    "read_dump",
+    "shard_of",
+    "string_at",
+]
