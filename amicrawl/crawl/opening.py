@@ -23,6 +23,7 @@ from amicrawl.frontier import (
     AgeLimits,
     DurableFrontier,
     Revisits,
+    frontier_over,
     grown_old,
     kept_out,
     make_due,
@@ -199,7 +200,7 @@ class Opening:
 
     def _frontier(self, now: float) -> DurableFrontier:
         spec, following = self.spec, self.following
-        frontier = DurableFrontier(
+        frontier = frontier_over(
             self.partition,
             self.pacing.gates,
             self.breaker,

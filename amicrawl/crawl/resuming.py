@@ -34,6 +34,7 @@ from amicrawl.frontier import (
     Revisits,
     Source,
     extended,
+    frontier_over,
     is_settled_since,
     offer_of,
 )
@@ -108,7 +109,7 @@ def reconcile(
     known = max(0, known - len(lost_urls))
     if known >= total and not touched:
         return Reconciled(index_rows=total)
-    frontier = DurableFrontier(
+    frontier = frontier_over(
         partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
     )
     look = Look(

@@ -1,7 +1,7 @@
 """The frontier: which URL of a crawl comes next, and what becomes of it.
 
-    crawl -> DurableFrontier -> queue
-                   |-> LivePartition (room `meguri`: rows, strings, journal)
+    crawl -> frontier_over -> DurableFrontier -> queue
+                                    |-> LivePartition (room `meguri`: rows, strings, journal)
 
 The crawl offers the URLs that it finds, takes the next row whose host may be asked now, and settles it
 with the outcome of the fetch; `DurableFrontier` says what is promised. Rules that only compute have
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         is_route,
     )
     from amicrawl.frontier.row_strings import offer_of, offered
+    from amicrawl.frontier.wiring import frontier_over
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -45,6 +46,7 @@ else:
         make_due="corrections",
         old_at="corrections",
         DurableFrontier="durable",
+        frontier_over="wiring",
         is_settled_since="inventory",
         Soft404Detector="outcomes",
         judge="outcomes",
@@ -84,6 +86,7 @@ __all__ = [
     "extended",
     "failed",
     "fingerprint_of",
+    "frontier_over",
     "grown_old",
     "hops_of",
     "is_route",

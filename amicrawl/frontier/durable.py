@@ -14,33 +14,24 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier.corrections import Corrections
-from amicrawl.frontier.hosts import HostTally, gates_shut, interval_of, keep_lapsed_shut, recall_pace
-from amicrawl.frontier.inventory import due_now, take_inventory
-from amicrawl.frontier.offering import Offering
-from amicrawl.frontier.outcomes import Settling, judge
-from amicrawl.frontier.places import order_of, place, place_of
-from amicrawl.frontier.queue import Queue
-from amicrawl.frontier.revisits import Revisits
-from amicrawl.frontier.row import Flight, Flights, Settled
+from amicrawl.frontier.inventory import due_now
+from amicrawl.frontier.outcomes import judge
+from amicrawl.frontier.places import place_of
+from amicrawl.frontier.row import Flight, Settled
 from amicrawl.frontier.row_strings import offer_of, offered
-from amicrawl.frontier.wheel import DueWheel
-from amicrawl.meguri import RESTING, WAITING, Event, Status, after, priority_and_reference
+from amicrawl.meguri import RESTING, WAITING, Event, Status, after
 from amicrawl.politeness import Verdict, backoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from amicrawl.frontier.admission import Admission
-    from amicrawl.frontier.inventory import Inventory
-    from amicrawl.frontier.outcomes import Soft404Detector
     from amicrawl.frontier.row import Dispatch, Offer, Outcome
-    from amicrawl.meguri import LivePartition, UrlRow
-    from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit
+    from amicrawl.frontier.wiring import FrontierParts
+    from amicrawl.meguri import UrlRow
+    from amicrawl.politeness import Gates, HostBreaker, InflightLimit
     from amicrawl.urls import UrlKey
 
 _HOUR = 3600
-_A_DAY = 24 * 3600.0
 _NOTED_AT_ONCE = 2.0
 """Seconds from which on it is written down at once how long a host is left alone: a crawl that is killed
 and started again takes about as long, so that a shorter pause has passed."""
@@ -75,102 +66,45 @@ class DurableFrontier:
     flight when the process ends is due again when the partition is opened. A row of a host that is to be
     left alone for seconds is flushed when it is handed out, and how long that is when it is known.
 
-    **Recrawls.** With *recrawl_before*, an hour since 1970, settled rows are handed out again if they
-    are due at that hour or before, and from then on as they fall due. With *renews*, a row of an earlier
-    crawl counts as new the first time that it is offered. With *pace*, each host starts at the pace it
-    had last. No gate stays shut for longer than *longest_wait* seconds for what an earlier crawl noted.
-
-    **Admission.** With *admission*, URLs beyond the limits of their host are TRAPPED; with *soft404*, a
-    capture of an error page leaves its row GONE. Without them, as for a plain list, nothing is kept out.
-    What they gather is bounded in memory and is lost with the process; statuses are kept in the rows.
+    `frontier_over` makes one, and says what recrawls, admission and an earlier crawl change.
     """
 
     def __init__(
         self,
-        partition: LivePartition,
+        parts: FrontierParts,
         gates: Gates,
         breaker: HostBreaker,
         limit: InflightLimit,
         *,
         wall: Callable[[], float],
-        now: float = 0.0,
-        recrawl_before: int | None = None,
-        renews: bool = False,
-        pace: HostPace | None = None,
-        longest_wait: float = _A_DAY,
-        revisits: Revisits | None = None,
-        admission: Admission | None = None,
-        soft404: Soft404Detector | None = None,
     ) -> None:
-        self.partition = partition
+        """Begin with *parts*, which `frontier_over` has made for the same gates and breaker."""
+        self.partition = parts.partition
         self.closed = False
         """Whether it is given up: what comes late, as from a request cut off, changes nothing."""
+        self.hosts = parts.hosts
+        """The rows of the hosts, with what was counted since the last flush."""
+        self.lapsed = parts.lapsed
+        """How many rows were found in flight: their crawl ended before they did."""
+        self.disbelieved = parts.disbelieved
+        """How many gates were to stay shut for longer than any rule says: a clock was wrong."""
         self._breaker = breaker
         self._limit = limit
         self._gates = gates
         self._wall = wall
-        self._hour = int(wall() // _HOUR)
+        self._hour = parts.hour
         self._hour_ends = (self._hour + 1) * _HOUR  # Unix seconds: then the wheel is turned
-        self._recrawls = recrawl_before is not None
-        self._revisits = revisits or Revisits()
-        self._interval = interval_of(gates, pace)
-        self.hosts = HostTally(partition, interval=self._interval, wall=wall)
-        """The rows of the hosts, with what was counted since the last flush."""
-        self._admission = admission
-        self._wheel = DueWheel(self._hour + 1)
-        self._flights = Flights()
+        self._recrawls = parts.recrawls
+        self._revisits = parts.revisits
+        self._interval = parts.interval
+        self._wheel = parts.wheel
+        self._flights = parts.flights
         self._attempts: dict[int, int] = {}
         """The number of the next attempt, by row, for those that failed since the crawl began."""
-        due_at = self._hour if recrawl_before is None else recrawl_before
-        inventory = take_inventory(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
-        self._queue = Queue(gates, breaker, backlog=inventory.backlog, place_of=self._place_of)
-        self._settling = Settling(
-            partition,
-            self.hosts,
-            self._revisits,
-            wheel=self._wheel,
-            recrawls=self._recrawls,
-            soft404=soft404,
-        )
-        self._corrections = Corrections(
-            partition,
-            self._queue,
-            settling=self._settling,
-            revisits=self._revisits,
-            flights=self._flights,
-            admission=admission,
-            lapsed=inventory.lapsed,
-        )
-        self._offering = Offering(
-            partition,
-            self.hosts,
-            self._queue,
-            admission=admission,
-            corrections=self._corrections,
-            renews=renews,
-        )
-        self._resume(inventory, pace, now=now, longest_wait=longest_wait)
-
-    def _resume(
-        self, inventory: Inventory, pace: HostPace | None, *, now: float, longest_wait: float
-    ) -> None:
-        """Take over what an earlier crawl left in the partition."""
-        self.lapsed = len(inventory.lapsed)
-        """How many rows were found in flight: their crawl ended before they did."""
-        self._wheel.add_many(inventory.later, inventory.later_dues)
-        if self._admission is not None:
-            self._admission.recall(inventory.trapped)
-        wall = self._wall()
-        keep_lapsed_shut(self.partition, inventory.lapsed_hosts, wall=wall)
-        self.disbelieved = self._queue.resume(
-            gates_shut(self.partition, wall=wall),
-            inventory.lapsed_hosts,
-            now=now,
-            longest=longest_wait,
-        )
-        """How many gates were to stay shut for longer than any rule says: a clock was wrong."""
-        if pace is not None:
-            recall_pace(self.partition, pace)
+        self._queue = parts.queue
+        self._settling = parts.settling
+        self._corrections = parts.corrections
+        self._offering = parts.offering
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -419,10 +353,6 @@ class DurableFrontier:
         row = due_now(flight.row.with_status(after(Status.IN_FLIGHT, event)), self._hour)
         self.partition.put(flight.number, row, was=Status.IN_FLIGHT)
         return row
-
-    def _place_of(self, number: int) -> int:
-        priority, reference = priority_and_reference(self.partition.state.rows.read(number))
-        return place(order_of(priority), reference, number)
 
     def _leave_waiting(self, flight: Flight, now: float) -> None:
         """End *flight*, whose row waits again, and note how long its host is left alone, if it is long.
