@@ -14,6 +14,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import sys
 import threading
@@ -100,12 +101,15 @@ class Case:
         return f"{self.step}; {self.fault}; bucket {self.mood}"
 
 
-def cases(number: int, seed: int = 0) -> list[Case]:
-    """Return *number* cases: each step with each fault first, moods in turn."""
+def cases(number: int, seed: int = 0, *, among: str = "") -> list[Case]:
+    """Return *number* cases: each step with each fault first, moods in turn.
+
+    *among* is an expression that the steps have to match.
+    """
     chance = random.Random(seed)
     found: list[Case] = []
     while len(found) < number:
-        round_ = [(step, fault) for step in STEPS for fault in FAULTS]
+        round_ = [(step, fault) for step in STEPS if re.search(among, step) for fault in FAULTS]
         chance.shuffle(round_)
         moods = list(MOODS) * (len(round_) // len(MOODS) + 1)
         chance.shuffle(moods)
@@ -265,7 +269,10 @@ class CampaignRun:
         with self._lock:
             self._pages += 1
         self._noticed("page", "")
-        time.sleep(0.15)
+        # Another machine has to find a crawl to continue, and checkpoints are far apart on a busy one.
+        time.sleep(0.5 if self.case.step.startswith(("checkpoint", "takeover")) else 0.15)
+        if self.case.step == "checkpoint: second" and self._pages > PAGES // 2:
+            self._happened.wait(20)
         return page(body_of(number), "Content-Type: text/html")
 
     def _count(self, method: str, name: str) -> int:
@@ -405,10 +412,10 @@ def url_at(member: bytes) -> str:
     return ""
 
 
-def main(number: int, seed: int, workers: int, out: Path) -> int:
-    """Run *number* cases, *workers* at a time; print and return how many are not whole."""
+def main(number: int, seed: int, workers: int, out: Path, among: str = "") -> int:
+    """Run *number* cases *among* the steps, *workers* at a time; return how many are not whole."""
     os.environ.update(CREDENTIALS)
-    server, wrong = started_server(), 0
+    server, wrong, chosen = started_server(), 0, cases(number, seed, among=among)
     reached: Counter[bool] = Counter()
 
     def one(numbered: tuple[int, Case]) -> tuple[int, Case, list[str], bool, float]:
@@ -423,7 +430,7 @@ def main(number: int, seed: int, workers: int, out: Path) -> int:
 
     try:
         with ThreadPoolExecutor(workers) as pool:
-            for n, case, faults, happened, seconds in pool.map(one, enumerate(cases(number, seed))):
+            for n, case, faults, happened, seconds in pool.map(one, enumerate(chosen)):
                 reached[happened] += 1
                 wrong += bool(faults)
                 what = "; ".join(faults)[:1500] or "whole"
@@ -438,4 +445,5 @@ def main(number: int, seed: int, workers: int, out: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(min(main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])), 1))
+    how_many, drawn, at_once = map(int, sys.argv[1:4])
+    sys.exit(min(main(how_many, drawn, at_once, Path(sys.argv[4]), *sys.argv[5:]), 1))
