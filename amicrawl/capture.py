@@ -1,7 +1,7 @@
 """Capture: one exchange with a server, byte for byte.
 
 `fetch` makes captures and `record` keeps them; nothing between the two may change a byte. A capture
-knows what went over the wire and when. It does not know why it was asked for (that is the seed's) nor
+knows what went over the wire and when. It does not know why it was requested (the seed says that) nor
 where it is kept (that is the record's).
 """
 
@@ -53,12 +53,12 @@ class Failure(StrEnum):
     OTHER = "other"
 
     @property
-    def never_asked(self) -> bool:
-        """Whether no server was asked: the URL is none, or a rule of the crawl left it out."""
-        return self in _NEVER_ASKED
+    def never_requested(self) -> bool:
+        """Whether no server was contacted: the URL is none, or a rule of the crawl left it out."""
+        return self in _NEVER_REQUESTED
 
 
-_NEVER_ASKED = frozenset(
+_NEVER_REQUESTED = frozenset(
     {
         Failure.UNFETCHABLE_URL,
         Failure.HOST_SKIPPED,
@@ -112,7 +112,7 @@ class Tls:
     cipher: str
     """The IANA or OpenSSL name of the suite; empty where the library does not tell."""
     verified: bool
-    """Whether the certificate was trusted for the host that was asked."""
+    """Whether the certificate was trusted for the host that was contacted."""
     fault: str = ""
     """Why it was not trusted, in OpenSSL's words; empty where it was."""
     certificate: bytes = b""
@@ -121,7 +121,7 @@ class Tls:
 
 @dataclass(kw_only=True)
 class Capture:
-    """One request as sent and its answer as received.
+    """One request as sent and its response as received.
 
     A fetch that failed before a response has `status` 0, a `failure` and an empty `head`; `request`
     then holds whatever had been sent, often nothing.
@@ -141,12 +141,12 @@ class Capture:
     head: bytes = b""
     """From the first byte received to the end of the blank line after the final header section.
 
-    Interim (1xx) responses that came first are part of it. Empty for an HTTP/0.9 answer.
+    Interim (1xx) responses that came first are part of it. Empty for an HTTP/0.9 response.
     """
     body: Body = NO_BODY
     """Everything received after `head`, transfer coding, trailers and surplus bytes included."""
     status: int = 0
-    """The final status code; 0 where no response came. An HTTP/0.9 answer counts as 200."""
+    """The final status code; 0 where no response came. An HTTP/0.9 response counts as 200."""
     ip_address: str | None = None
     """The address that was dialled (the server's, or the proxy's where one was used)."""
     protocol: str | None = None
@@ -173,7 +173,7 @@ class Capture:
 
     @cached_property
     def received(self) -> int:
-        """Bytes of head and body as received; to be asked for once both are there."""
+        """Bytes of head and body as received; to be requested once both are there."""
         return len(self.head) + len(self.body)
 
     @cached_property
@@ -183,7 +183,7 @@ class Capture:
 
     @cached_property
     def noted(self) -> list[tuple[bytes, bytes]]:
-        """Those of `fields` that each page is asked for, `message.NOTED`."""
+        """Those of `fields` that each page is checked for, `message.NOTED`."""
         return noted_fields(self.head)
 
     @cached_property

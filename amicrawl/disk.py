@@ -3,7 +3,7 @@
 A file is written under a name that ends in `.open`, forced to disk, and renamed; then its directory is
 forced to disk too. Every OSError becomes an OutputError. After one the file is never trusted again: it
 keeps its `.open` name, and `repair` decides what of it counts. (A failed fsync may have dropped the very
-pages it was asked to write, and a second one would report success.)
+pages it was given to write, and a second one would report success.)
 
 What is not a regular file is never replaced: a device or a FIFO is written to as it is, a symbolic link
 is followed, anything else is refused. `OutputFile` is the one place where that is decided.

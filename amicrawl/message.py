@@ -28,7 +28,7 @@ REGULAR_HEAD = re.compile(
 NOTED = (
     b"connection", b"content-length", b"content-type", b"etag", b"last-modified", b"transfer-encoding",
 )  # fmt: skip
-"""Names of fields, in lower case, that each page is asked for."""
+"""Names of fields, in lower case, that each page is checked for."""
 _FIELD = re.compile(rb"\n([^:\r\n]+):[ \t]*([^\r\n]*)")
 _NOTED_FIELD = re.compile(rb"\n(%b):[ \t]*([^\r\n]*)" % b"|".join(NOTED), re.IGNORECASE)
 

@@ -13,7 +13,7 @@ and from the longest value of a dictionary, follows how many rows a batch may ha
     the footer          16 MiB, 4,096 columns, 32,768 row groups
 
 What is beyond is refused with a sentence, as are columns that hold lists or records, unless the reader
-asks for them: of those, all values of a row group may take 8 MiB (`nested_fits`).
+requests them: of those, all values of a row group may take 8 MiB (`nested_fits`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `amicrawl.archive` makes indexes, tables and reports of archives, `amicrawl.fleet` runs many crawls on
 many machines. The crawl imports neither. What it needs of a wing is registered here by name, and
-imported when a crawl asks for it; without that wing, the error says so.
+imported when a crawl needs it; without that wing, the error says so.
 """
 
 from __future__ import annotations

@@ -52,17 +52,17 @@ def main() -> None:
     parser.add_argument("--tree", type=Path, help="measure a collection of the files below it instead")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     parser.add_argument("--at", type=Path, help=argparse.SUPPRESS)
-    asked = parser.parse_args()
-    if asked.step:
-        _STEPS[asked.step](asked.at, asked.lines[0] if asked.lines else asked.pages)
+    requested = parser.parse_args()
+    if requested.step:
+        _STEPS[requested.step](requested.at, requested.lines[0] if requested.lines else requested.pages)
         return
     with tempfile.TemporaryDirectory(prefix="analytics-") as name:
-        if asked.tree is not None:
-            print(json.dumps(_of_tree(Path(name), asked.tree, asked.pages), indent=1))
+        if requested.tree is not None:
+            print(json.dumps(_of_tree(Path(name), requested.tree, requested.pages), indent=1))
             return
         found = {
-            "memory": _memory(Path(name), asked.lines),
-            "collection": _collection(Path(name), asked.pages),
+            "memory": _memory(Path(name), requested.lines),
+            "collection": _collection(Path(name), requested.pages),
         }
     OUT.mkdir(exist_ok=True)
     (OUT / "analytics-collection.json").write_text(json.dumps(found, indent=1) + "\n")

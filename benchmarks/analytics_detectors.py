@@ -46,67 +46,67 @@ def main() -> None:
 
 def _measured(
     candidates: dict[str, Callable[[], Callable[[Any], Any]]],
-    asked: Sequence[tuple[Made, Any]],
+    requested: Sequence[tuple[Made, Any]],
     is_right: Callable[[Made, Any, Any], bool],
 ) -> dict[str, dict[str, float]]:
     found: dict[str, dict[str, float]] = {}
     for name, load in candidates.items():
         try:
-            ask = load()
+            detect = load()
         except ImportError:
             continue
-        ask(asked[0][1])
+        detect(requested[0][1])
         began = time.process_time()
-        answers = [_answer(ask, question) for _, question in asked]
+        results = [_detected(detect, question) for _, question in requested]
         seconds = time.process_time() - began
         right = sum(
-            is_right(each, question, answer)
-            for (each, question), answer in zip(asked, answers, strict=True)
+            is_right(each, question, respond)
+            for (each, question), respond in zip(requested, results, strict=True)
         )
         found[name] = {
-            "pages_per_cpu_s": round(len(asked) / seconds),
-            "right": round(right / len(asked), 3),
+            "pages_per_cpu_s": round(len(requested) / seconds),
+            "right": round(right / len(requested), 3),
         }
     return found
 
 
-def _answer(ask: Callable[[Any], Any], question: Any) -> Any:
+def _detected(detect: Callable[[Any], Any], question: Any) -> Any:
     try:
-        return ask(question)
+        return detect(question)
     except Exception:  # noqa: BLE001  # some raise where they do not know
         return None
 
 
-def _reads(each: Made, question: bytes, answer: Any) -> bool:
+def _reads(each: Made, question: bytes, respond: Any) -> bool:
     try:
-        return question.decode(str(answer).lower()) == question.decode(each.charset)
+        return question.decode(str(respond).lower()) == question.decode(each.charset)
     except (LookupError, UnicodeError):
         return False
 
 
-def _is_language(each: Made, _: str, answer: Any) -> bool:
-    return str(answer).partition("-")[0] == each.language
+def _is_language(each: Made, _: str, respond: Any) -> bool:
+    return str(respond).partition("-")[0] == each.language
 
 
-def _is_html(_each: Made, _: bytes, answer: Any) -> bool:
-    return answer in ("text/html", "application/xhtml+xml")
+def _is_html(_each: Made, _: bytes, respond: Any) -> bool:
+    return respond in ("text/html", "application/xhtml+xml")
 
 
 def _chardetng() -> Callable[[bytes], Any]:
     detector = import_module("chardetng_py").EncodingDetector
 
-    def ask(body: bytes) -> Any:
+    def detect(body: bytes) -> Any:
         one = detector()
         one.feed(body, last=True)
         return one.guess(tld=None, allow_utf8=True)
 
-    return ask
+    return detect
 
 
-def _of(module: str, ask: Callable[[Any, Any], Any]) -> Callable[[], Callable[[Any], Any]]:
+def _of(module: str, detect: Callable[[Any, Any], Any]) -> Callable[[], Callable[[Any], Any]]:
     def load() -> Callable[[Any], Any]:
         loaded = import_module(module)
-        return lambda question: ask(loaded, question)
+        return lambda question: detect(loaded, question)
 
     return load
 

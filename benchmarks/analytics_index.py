@@ -70,13 +70,13 @@ def write_warc(
             host = f"www.host{number % 500}.example.org"
             url = f"https://{host}/{source.choice(words)}/{number}.html?b={number}&a=1"
             body = "<p>" + " ".join(source.choices(words, weights, k=source.randint(*lengths)))
-            answer = (
+            result = (
                 "HTTP/1.1 200 OK\r\nDate: Wed, 24 Apr 2024 10:00:00 GMT\r\nServer: benchmark\r\n"
                 f"Content-Type: text/html; charset=utf-8\r\nContent-Length: {len(body)}\r\n\r\n{body}"
             )
-            asked = f"GET /{number} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: benchmark\r\n\r\n"
+            requested = f"GET /{number} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: benchmark\r\n\r\n"
             digest = "WARC-Payload-Digest: sha1:G7HRM7BGOKSKMSXZAHMUQTTV53QOFSMK\r\n"
-            for kind, block, more in (("response", answer, digest), ("request", asked, "")):
+            for kind, block, more in (("response", result, digest), ("request", requested, "")):
                 record = (
                     f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\n"
                     f"WARC-Date: 2024-04-24T10:00:00Z\r\nWARC-IP-Address: 192.0.2.1\r\n{more}"

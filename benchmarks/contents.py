@@ -44,12 +44,12 @@ def main(arguments: list[str]) -> int:
     wanted = set(Path(arguments[0]).read_text().split())
     archives = [Path(name) for name in arguments[1:]]
     found = [url for path in archives for url in response_urls(path)]
-    answer = {
+    reply = {
         "responses": len(found),
         "missing": len(wanted - set(found)),
         "archive_bytes": sum(path.stat().st_size for path in archives),
     }
-    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.write(json.dumps(reply) + "\n")
     return 0
 
 

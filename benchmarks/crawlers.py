@@ -250,7 +250,7 @@ class Wget:
         return _first_line(["wget", "--version"]).partition(" built")[0]
 
     def in_order(self, urls: Sequence[str]) -> Sequence[str]:
-        """Return them host by host: wget keeps one connection open, to the host it asked last."""
+        """Return them host by host: wget keeps one connection open, to the host of its last request."""
         return sorted(urls, key=lambda url: url.split("/", 3)[2])
 
     def command(self, urls: Path, out: Path) -> list[str]:

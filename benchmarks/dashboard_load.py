@@ -150,9 +150,9 @@ def view(url: str, idents: list[str], stop: Any, told: Any) -> None:
     ages: list[float] = []
     with httpx.stream(
         "GET", f"{url}/api/v1/events?jobs={','.join(idents)}&replay=0", timeout=30
-    ) as answer:
+    ) as response:
         name = ""
-        for line in answer.iter_lines():
+        for line in response.iter_lines():
             field, _, value = line.partition(": ")
             if field == "event":
                 name = value

@@ -167,19 +167,19 @@ def main() -> None:
     parser.add_argument("demo", type=Path, help="what make collection-demo has built")
     parser.add_argument("--trees", type=Path, help="unpacked manuals: also measure collection")
     parser.add_argument("--rounds", type=int, default=3)
-    asked = parser.parse_args()
-    warcs = sorted((asked.demo / "crawl").absolute().glob("*.warc.gz"))
+    requested = parser.parse_args()
+    warcs = sorted((requested.demo / "crawl").absolute().glob("*.warc.gz"))
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         write_warc(scratch / "one.warc.gz", pages=1, seed=0)
         all_files = Inputs(warcs, scratch / "all")
         one_page = Inputs([scratch / "one.warc.gz"], scratch / "one")
         report: dict[str, Any] = {"machine": machine()}
-        report["whole"] = medians(lambda: commands(all_files), all_files.scratch, asked.rounds)
-        report["start"] = medians(lambda: commands(one_page), one_page.scratch, asked.rounds)
+        report["whole"] = medians(lambda: commands(all_files), all_files.scratch, requested.rounds)
+        report["start"] = medians(lambda: commands(one_page), one_page.scratch, requested.rounds)
         report["beside"] = beside(report["whole"], report["start"])
-        if asked.trees is not None:
-            report["collection"] = collections(asked.trees, scratch, asked.rounds)
+        if requested.trees is not None:
+            report["collection"] = collections(requested.trees, scratch, requested.rounds)
         report["load_after"] = os.getloadavg()[0]
     json.dump(report, sys.stdout, indent=1)
     sys.stdout.write("\n")

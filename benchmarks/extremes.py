@@ -40,7 +40,7 @@ class Extreme(NamedTuple):
     lines: int
     hosts: int = 200
     kinds: tuple[str, ...] = ("page",)
-    """What is asked of the server, in turns."""
+    """What is requested of the server, in turns."""
     paragraphs: int = 1
     settings: Mapping[str, str] = MappingProxyType({})
     whole: bool = False

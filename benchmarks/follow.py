@@ -3,9 +3,9 @@
     python -m benchmarks.follow [--pages N] [--timeout S] [--json FILE] [-s NAME=VALUE ...]
 
 The site (`site.py`) is served by a process of its own; `scrapy crawl site` archives it as a child. What
-the crawl asked for is taken from the server's log, and held against the site's truth: every URL in scope
-must have been asked for and be in the index with a response, and nothing forbidden may have been asked
-for. What was asked for in traps is counted, as is what was asked for more than once.
+the crawl requested is taken from the server's log, and held against the site's truth: every URL in scope
+must have been requested and be in the index with a response, and nothing forbidden may have been
+requested for. What was requested in traps is counted, as is what was requested more than once.
 
 The rate is pages of HTML in the truth per CPU second of the crawl, link extraction and all requisites
 included; requests per CPU second counts every request. Exit code 1: the crawl did not find the truth.
@@ -76,15 +76,15 @@ class SiteServer:
 
 
 def verdict(site: Site, log: Sequence[str], indexed: set[str]) -> dict[str, Any]:
-    """Return how what was asked for, by the lines of *log*, and the index fit the truth of *site*.
+    """Return how what was requested, by the lines of *log*, and the index fit the truth of *site*.
 
     *indexed* has the URLs of the rows with a response.
     """
-    asked = Counter(log)
-    on_site = {line.partition(" ")[2] for line in asked if line.startswith(f"{ON} ")}
-    off_site = {line.partition(" ")[2] for line in asked if line.startswith(f"{OFF} ")}
+    requested = Counter(log)
+    on_site = {line.partition(" ")[2] for line in requested if line.startswith(f"{ON} ")}
+    off_site = {line.partition(" ")[2] for line in requested if line.startswith(f"{OFF} ")}
     kinds = {path: site.kind(path) for path in on_site}
-    # A browser would not ask a stranger's server for more than this.
+    # A browser would not request more from a stranger's server than this.
     beyond = off_site - {*OFF_SITE_REQUISITES, "/robots.txt"}
     forbidden = [path for path, kind in kinds.items() if kind.startswith(("forbidden", "unknown"))]
     forbidden += [site.off + path for path in beyond]
@@ -100,7 +100,7 @@ def verdict(site: Site, log: Sequence[str], indexed: set[str]) -> dict[str, Any]
         "forbidden": _told(forbidden),
         "in_traps": dict(Counter(kind[5:] for kind in kinds.values() if kind.startswith("trap"))),
         "requests": len(log),
-        "asked_again": sum(count - 1 for count in asked.values()),
+        "requested_again": sum(count - 1 for count in requested.values()),
         "is_right": not (missing or unindexed or requisites or forbidden),
     }
 

@@ -71,9 +71,9 @@ def main() -> None:
     parser.add_argument("kind", nargs="?", choices=["list", "site"], default="list")
     parser.add_argument("--pages", nargs=2, type=int, metavar=("FEW", "MANY"), default=(200, 1200))
     parser.add_argument("--root", nargs="+", type=Path, default=[ROOT])
-    asked = parser.parse_args()
-    for root in asked.root:
-        (least, few), (most, many) = (counted(asked.kind, pages, root) for pages in asked.pages)
+    requested = parser.parse_args()
+    for root in requested.root:
+        (least, few), (most, many) = (counted(requested.kind, pages, root) for pages in requested.pages)
         per_row = (most - least) / (many - few) / 1e6
         print(f"{root}: {per_row:.3f} million instructions a row ({few:,} and {many:,} rows)")
 

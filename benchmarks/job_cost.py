@@ -96,8 +96,8 @@ def main() -> None:
     parser.add_argument("--pages", type=int, default=20_000)
     parser.add_argument("--hosts", type=int, default=200)
     parser.add_argument("--delay", type=int, default=0)
-    asked = parser.parse_args()
-    print(json.dumps(measure(asked.pages, asked.hosts, asked.delay), indent=1))
+    requested = parser.parse_args()
+    print(json.dumps(measure(requested.pages, requested.hosts, requested.delay), indent=1))
 
 
 if __name__ == "__main__":

@@ -233,14 +233,14 @@ def main() -> None:
     """Print the report as JSON."""
     parser = argparse.ArgumentParser(description="How often the language of a page is right.")
     parser.add_argument("--trees", type=Path, help="unpacked packages of manuals")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     characteriser = Characteriser(installed_detectors(["fido", "libmagic", "soft-404"]))
     tallies: dict[str, Tally] = {}
     for name, pages in shapes().items():
         tallies[name] = Tally()
         for page in pages:
             tallies[name].add(page, languages_found(characteriser, page))
-    for name, page in tree_pages(asked.trees) if asked.trees else ():
+    for name, page in tree_pages(requested.trees) if requested.trees else ():
         tallies.setdefault(name, Tally()).add(page, languages_found(characteriser, page))
     json.dump({name: tally.figures() for name, tally in tallies.items()}, sys.stdout, indent=1)
     sys.stdout.write("\n")

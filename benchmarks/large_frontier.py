@@ -92,7 +92,7 @@ def _mixed(numbers: np.ndarray) -> np.ndarray:
 
 
 class Sampler(threading.Thread):
-    """Notes the most memory and disk of this process, in bytes, since it was asked last."""
+    """Notes the most memory and disk of this process, in bytes, since the last call."""
 
     def __init__(self, directory: Path) -> None:
         super().__init__(daemon=True)

@@ -54,7 +54,7 @@ class Sniffed:
         self._content_type = content_type
 
     def type(self) -> str:
-        """Return the computed type; that of navigations, where nothing asks for a script or a style."""
+        """Return the computed type; that of navigations, where nothing expects a script or a style."""
         supplied = self._content_type.partition(";")[0].strip().lower()
         if supplied in {"", "unknown/unknown", "application/unknown", "*/*"}:
             return self._unknown()
@@ -234,10 +234,10 @@ def main() -> None:
     parser.add_argument("trees", type=Path, nargs="+", help="directory of unpacked packages")
     parser.add_argument("--most", type=int, default=11_500, help="most files of one package")
     parser.add_argument("--undeclared", action="store_true", help="without Content-Type")
-    asked = parser.parse_args()
+    requested = parser.parse_args()
     found = {
-        str(each): compared(each.absolute(), most=asked.most, undeclared=asked.undeclared)
-        for each in asked.trees
+        str(each): compared(each.absolute(), most=requested.most, undeclared=requested.undeclared)
+        for each in requested.trees
     }
     json.dump(found, sys.stdout, indent=1)
     sys.stdout.write("\n")

@@ -2,7 +2,7 @@
 
     python -m benchmarks.server [PARAGRAPHS [https]]
 
-listens on every address of 127.0.0.0/8 with one port, prints that port on a line, and answers until its
+listens on every address of 127.0.0.0/8 with one port, prints that port on a line, and responds until its
 standard input ends. Each address is a host of its own to a crawler, so that limits per host do not make
 it wait. Connections are kept open, as most servers on the web do. Over https it shows a certificate
 that no crawler trusts.
@@ -50,7 +50,7 @@ def addresses(hosts: int) -> list[str]:
     ]
 
 
-class Answering(asyncio.Protocol):
+class Responding(asyncio.Protocol):
     """One connection."""
 
     accepted = 0
@@ -64,17 +64,17 @@ class Answering(asyncio.Protocol):
         """Bytes of a body that are still to be sent."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way to answer."""
+        """Keep the transport."""
         # uvloop's transports do what asyncio's do and are none of them.
         self._transport = cast("asyncio.Transport", transport)
-        Answering.accepted += 1
+        Responding.accepted += 1
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
+        """Respond to every request that is complete."""
         self._pending += data
         while (end := self._pending.find(b"\r\n\r\n")) >= 0:
             head, self._pending = self._pending[: end + 2], self._pending[end + 4 :]
-            self._transport.write(self._answer(head))
+            self._transport.write(self._respond(head))
             self.resume_writing()
             if b"\r\nconnection: close\r\n" in head.lower():
                 self._transport.close()
@@ -94,7 +94,7 @@ class Answering(asyncio.Protocol):
             self._zeros -= len(piece)
             self._transport.write(piece)
 
-    def _answer(self, head: bytes) -> bytes:
+    def _respond(self, head: bytes) -> bytes:
         match = _REQUEST.match(head)
         if match is None:
             return b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
@@ -106,7 +106,7 @@ class Answering(asyncio.Protocol):
         if kind == b"zeros":
             self._zeros = number
             return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % number
-        page = b"%d" % Answering.accepted if kind == b"connections" else b""
+        page = b"%d" % Responding.accepted if kind == b"connections" else b""
         if kind == b"page":
             page = self._pages.page(number)
         fields = (
@@ -133,7 +133,11 @@ async def serve(paragraphs: int, *, https: bool) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, 65_536)), hard))
     # One socket for all of 127.0.0.0/8: a hundred thousand would be more than a process may open.
     server = await loop.create_server(
-        lambda: Answering(pages, date), "0.0.0.0", 0, backlog=_BACKLOG, ssl=make_tls() if https else None
+        lambda: Responding(pages, date),
+        "0.0.0.0",
+        0,
+        backlog=_BACKLOG,
+        ssl=make_tls() if https else None,
     )
     sys.stdout.write(f"{server.sockets[0].getsockname()[1]}\n")
     sys.stdout.flush()

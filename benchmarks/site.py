@@ -1,14 +1,14 @@
 """A web site to crawl, made up: pages, what they need to be shown, odd ways to a page, traps.
 
     site = Site(100_000, port=8080)
-    site.answer(b"/", b"127.0.0.1:8080")     a whole response
+    site.respond(b"/", b"127.0.0.1:8080")     a whole response
     site.truth                               every URL that a crawl from `/` has to find
     site.kind("/calendar/2026/01/")          `truth`, `trap calendar`, `forbidden private`, ...
 
 Pages hang on a tree and are linked across; they are some 12 to 20 KB of HTML. All follows from the
 number of pages and a seed. Nothing is stored but the names: a page is joined from a pool of text.
 
-The site has two addresses. `ON` is crawled. `OFF` is somebody else's: of it a crawl may ask for what
+The site has two addresses. `ON` is crawled. `OFF` is somebody else's: of it a crawl may request what
 pages on site need to be shown (and for robots.txt), and for nothing else.
 
 The traps are in `site_traps.py`. They have no end, so a crawl that does not defend itself has none.
@@ -86,7 +86,7 @@ class Site:
 
     @cached_property
     def truth(self) -> frozenset[str]:
-        """The paths, on site, of all that a crawl has to ask for: pages, requisites, redirects, 404s."""
+        """The paths, on site, of all that a crawl has to request: pages, requisites, redirects, 404s."""
         found = set(self._paths)
         for number in range(self.images):
             found |= {f"/img/i{number}{size}.png" for size in ("", "-640", "-1280")}
@@ -97,7 +97,7 @@ class Site:
         return frozenset(found)
 
     def in_scope(self, path: str) -> bool:
-        """Tell whether *path*, with its query, is one that a crawl has to ask for."""
+        """Tell whether *path*, with its query, is one that a crawl has to request."""
         return path in self.truth
 
     def kind(self, path: str) -> str:
@@ -112,7 +112,7 @@ class Site:
                 return f"trap {name}"
         return "unknown"
 
-    def answer(self, target: bytes, host: bytes) -> bytes:
+    def respond(self, target: bytes, host: bytes) -> bytes:
         """Return the response to a GET of *target* that names *host*."""
         if host.startswith(OFF.encode()):
             return self._off_site(target)
@@ -124,8 +124,8 @@ class Site:
         """Return the response for what there is any number of beside the pages of the tree."""
         if target.startswith(b"/img/"):
             return _response(_picture(target), "image/png")
-        if (answer := trapped(target, nav=self._nav, text=self._pool)) is not None:
-            body, fields = answer
+        if (respond := trapped(target, nav=self._nav, text=self._pool)) is not None:
+            body, fields = respond
             return _response(body, fields=fields)
         if target.startswith((b"/quiet/", b"/news/", b"/private/", b"/hidden/")):
             return _response(self._plain(target, b""))

@@ -4,7 +4,7 @@
     python -m benchmarks.site_server PAGES          says how many pages a second of CPU it can make
 
 It listens on both addresses of the site with one port, which it prints on a line. At the end it writes
-every request it was sent to LOG, one a line: the address that was asked, and the target.
+every request it was sent to LOG, one a line: the address that was contacted, and the target.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _REQUEST = re.compile(rb"GET ([!-~]+) HTTP/1\.[01]\r\n")
 _HEAD_LIMIT = 65_536
 
 
-class Answering(asyncio.Protocol):
-    """One connection to *address*; what it is asked for is put into *log*."""
+class Responding(asyncio.Protocol):
+    """One connection to *address*; what it is requested is put into *log*."""
 
     def __init__(self, site: Site, address: str, log: list[str]) -> None:
         self._site = site
@@ -36,12 +36,12 @@ class Answering(asyncio.Protocol):
         self._pending = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the way to answer."""
+        """Keep the transport."""
         # uvloop's transports do what asyncio's do and are none of them.
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
+        """Respond to every request that is complete."""
         self._pending += data
         while (end := self._pending.find(b"\r\n\r\n")) >= 0:
             head, self._pending = self._pending[: end + 2], self._pending[end + 4 :]
@@ -51,7 +51,7 @@ class Answering(asyncio.Protocol):
                 self._transport.write(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
                 continue
             self._log.append(f"{self._address} {match[1].decode()}\n")
-            self._transport.write(self._site.answer(match[1], self._host))
+            self._transport.write(self._site.respond(match[1], self._host))
         if len(self._pending) > _HEAD_LIMIT:
             self._transport.abort()
 
@@ -65,7 +65,7 @@ async def serve(pages: int, log: Path) -> None:
     site = Site(pages, port=port)
     for address in (ON, OFF):
         await loop.create_server(
-            lambda address=address: Answering(site, address, requests),  # type: ignore[misc]
+            lambda address=address: Responding(site, address, requests),  # type: ignore[misc]
             address,
             port,
             backlog=512,
@@ -82,7 +82,7 @@ def speed(pages: int) -> float:
     targets = [path.encode() for path in sorted(site.truth) if path.endswith(".html")]
     began = time.process_time()
     for target in targets:
-        site.answer(target, b"127.0.0.1")
+        site.respond(target, b"127.0.0.1")
     return len(targets) / (time.process_time() - began)
 
 

@@ -6,11 +6,11 @@
     choices    a listing with filters, of each of which any number of values can be chosen
     deepening  relative links, so that each page is one directory further down
     same       one text under any name; a header field names the next ones
-    lost       whatever is asked for, the answer is 200 and "not found", with more such links
+    lost       whatever is requested, the response is 200 and "not found", with more such links
     escapes    each page links to its own name, escaped once more
     chain      each page adds a parameter to the query
 
-Pages are made as they are asked for, from their URL alone.
+Pages are made as they are requested, from their URL alone.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 Every measurement is a process of its own; rounds are interleaved. Hosts are addresses of 127.0.0.0/8,
 and each page is fetched from the next one, on a kept connection where there is one. The server, another
-process, answers every request with the same 26 KB.
+process, responds to every request with the same 26 KB.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _FIELDS = (
     b'Last-Modified: Sun, 30 Jun 2024 20:48:00 GMT\r\nETag: "page"\r\nCache-Control: max-age=600\r\n'
     b"Vary: Accept-Encoding\r\nX-Content-Type-Options: nosniff\r\n"
 )
-_ASKED = [
+REQUESTED = [
     (b"User-Agent", b"amicrawl-benchmark"),
     (b"Accept", b"text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"),
     (b"Accept-Language", b"en"),
@@ -80,7 +80,7 @@ class _Bare(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)
 
-    def ask(self, request: bytes, size: int) -> asyncio.Future[None]:
+    def send(self, request: bytes, size: int) -> asyncio.Future[None]:
         self._left = size
         self._blocks: list[bytes] = []
         self._done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -94,7 +94,7 @@ class _Bare(asyncio.Protocol):
             self._done.set_result(None)
 
 
-Ask = "Callable[[str], Coroutine[None, None, None]]"
+Send = "Callable[[str], Coroutine[None, None, None]]"
 
 
 async def _bare(args: argparse.Namespace) -> None:
@@ -103,17 +103,17 @@ async def _bare(args: argparse.Namespace) -> None:
     size = len(_Server.response) or args.size
     idle: dict[str, list[_Bare]] = {}
 
-    async def ask(address: str) -> None:
+    async def send(address: str) -> None:
         waiting = idle.setdefault(address, [])
         if waiting:
             connection = waiting.pop()
         else:
             _, connection = await loop.create_connection(_Bare, address, args.port, ssl=context)
-        head = b"".join(b"%b: %b\r\n" % field for field in _ASKED)
-        await connection.ask(b"GET / HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (address.encode(), head), size)
+        head = b"".join(b"%b: %b\r\n" % field for field in REQUESTED)
+        await connection.send(b"GET / HTTP/1.1\r\nHost: %b\r\n%b\r\n" % (address.encode(), head), size)
         waiting.append(connection)
 
-    await _keep_asking(ask, args)
+    await _keep_requesting(send, args)
 
 
 async def _wire(args: argparse.Namespace) -> None:
@@ -121,25 +121,25 @@ async def _wire(args: argparse.Namespace) -> None:
     guard = Guard((ip_network("127.0.0.0/8"),))
     async with Wire(Limits(), guard=guard, tls=TlsPolicy.RECORD, keep=8192) as wire:
 
-        async def ask(address: str) -> None:
+        async def send(address: str) -> None:
             capture = await wire.fetch(
-                WireRequest(url=f"{scheme}://{address}:{args.port}/", fields=_ASKED)
+                WireRequest(url=f"{scheme}://{address}:{args.port}/", fields=REQUESTED)
             )
             assert capture.status == 200, capture
             capture.body.close()
 
-        await _keep_asking(ask, args)
+        await _keep_requesting(send, args)
 
 
-async def _keep_asking(
-    ask: Callable[[str], Coroutine[None, None, None]], args: argparse.Namespace
+async def _keep_requesting(
+    send: Callable[[str], Coroutine[None, None, None]], args: argparse.Namespace
 ) -> None:
     hosts = itertools.cycle(addresses(args.hosts))
     pages = iter(range(args.pages))
 
     async def work() -> None:
         for _ in pages:
-            await ask(next(hosts))
+            await send(next(hosts))
 
     began = time.process_time()
     await asyncio.gather(*(work() for _ in range(args.in_flight)))
@@ -160,9 +160,9 @@ def _measure(what: str, args: argparse.Namespace, *, certificate: str, size: int
         options = ["--pages", args.pages, "--hosts", args.hosts, "--in-flight", args.in_flight]
         options += ["--port", port, "--size", size, *(["--https"] if certificate else [])]
         command = [*here, "--client", what, *map(str, options)]
-        answer = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout
+        reply = subprocess.run(command, cwd=_ROOT, check=True, capture_output=True, text=True).stdout
         server.communicate("")
-    return float(json.loads(answer)["us"])
+    return float(json.loads(reply)["us"])
 
 
 def _schemes(folder: Path, *, plain_only: bool) -> Iterator[tuple[str, str]]:

@@ -56,7 +56,7 @@ def records(directory: Path) -> Iterator[Any]:
 def check_sealed(path: Path) -> None:
     """Fail unless three independent readers find *path* whole.
 
-    Where there are revisits, one is not asked for payload digests: it takes theirs for their body.
+    Where there are revisits, one is not checked for payload digests: it takes theirs for their body.
     """
     run_clean("gzip", "-t", str(path))
     run_clean(str(TOOLS / "warcio"), "check", str(path))

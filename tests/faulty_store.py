@@ -143,7 +143,7 @@ class StoreHandler(http.server.BaseHTTPRequestHandler):
             self.close_connection = True
             return
         if time.monotonic() % 5 < store.fails:
-            self._answer(503, b"<Error><Code>SlowDown</Code><Message>no</Message></Error>")
+            self._respond(503, b"<Error><Code>SlowDown</Code><Message>no</Message></Error>")
             return
         self._act(key, query, body)
         store.after(self.command, key)
@@ -178,48 +178,48 @@ class StoreHandler(http.server.BaseHTTPRequestHandler):
             upload = hashlib.md5(f"{key}{store.count}".encode()).hexdigest()
             store.parts[upload] = {}
             name = "InitiateMultipartUploadResult"
-            self._answer(200, f"<{name}><UploadId>{upload}</UploadId></{name}>".encode())
+            self._respond(200, f"<{name}><UploadId>{upload}</UploadId></{name}>".encode())
         elif method == "POST" and "uploadId" in query:
             # A client that has heard nothing in time says it once more.
             parts = store.parts.pop(query["uploadId"][0], None)
             if parts is not None:
                 store.write(key, b"".join(content for _, content in sorted(parts.items())))
             name = "CompleteMultipartUploadResult"
-            self._answer(200, f"<{name}><ETag>x</ETag></{name}>".encode())
+            self._respond(200, f"<{name}><ETag>x</ETag></{name}>".encode())
         elif method == "POST":
             for each in re.findall(rb"<Key>(.*?)</Key>", body):
                 store.write(each.decode(), None)
-            self._answer(200, b"<DeleteResult></DeleteResult>")
+            self._respond(200, b"<DeleteResult></DeleteResult>")
         elif method == "PUT" and "uploadId" in query:
             store.parts[query["uploadId"][0]][int(query["partNumber"][0])] = body
-            self._answer(200, b"", ETag='"x"')
+            self._respond(200, b"", ETag='"x"')
         elif method == "PUT" and self.headers.get("x-amz-copy-source"):
             source = unquote(self.headers["x-amz-copy-source"]).lstrip("/").removeprefix(f"{BUCKET}/")
             # The store itself knows what it has.
             store.write(key, store.seen(source, lag=0.0))
-            self._answer(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")
+            self._respond(200, b"<CopyObjectResult><ETag>x</ETag></CopyObjectResult>")
         elif method == "PUT":
             store.write(key, body)
-            self._answer(200, b"", ETag=f'"{hashlib.md5(body).hexdigest()}"')
+            self._respond(200, b"", ETag=f'"{hashlib.md5(body).hexdigest()}"')
         elif method == "DELETE":
             store.parts.pop(query.get("uploadId", [""])[0], None)
             if "uploadId" not in query:
                 store.write(key, None)
-            self._answer(204, b"")
+            self._respond(204, b"")
 
     def _read(self, key: str) -> None:
         content = self.store.seen(key)
         if content is None:
-            self._answer(404, b"<Error><Code>NoSuchKey</Code><Message>none</Message></Error>")
+            self._respond(404, b"<Error><Code>NoSuchKey</Code><Message>none</Message></Error>")
             return
-        asked = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
+        requested = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range") or "")
         extra = {"Last-Modified": email.utils.formatdate(usegmt=True), "ETag": '"x"'}
-        if asked is None:
-            self._answer(200, content, **extra)
+        if requested is None:
+            self._respond(200, content, **extra)
             return
-        first, last = int(asked[1]), min(int(asked[2] or len(content)), len(content) - 1)
+        first, last = int(requested[1]), min(int(requested[2] or len(content)), len(content) - 1)
         extra["Content-Range"] = f"bytes {first}-{last}/{len(content)}"
-        self._answer(206, content[first : last + 1], **extra)
+        self._respond(206, content[first : last + 1], **extra)
 
     def _list(self, query: dict[str, list[str]]) -> None:
         prefix = query.get("prefix", [""])[0]
@@ -231,9 +231,9 @@ class StoreHandler(http.server.BaseHTTPRequestHandler):
             if content is not None
         ]
         text = f"<Name>{BUCKET}</Name><KeyCount>{len(lines)}</KeyCount><IsTruncated>false</IsTruncated>"
-        self._answer(200, f"<ListBucketResult>{text}{''.join(lines)}</ListBucketResult>".encode())
+        self._respond(200, f"<ListBucketResult>{text}{''.join(lines)}</ListBucketResult>".encode())
 
-    def _answer(self, status: int, body: bytes, **headers: str) -> None:
+    def _respond(self, status: int, body: bytes, **headers: str) -> None:
         with contextlib.suppress(OSError):
             content = _XML.encode() + body if body[:1] == b"<" else body
             self.send_response(status)

@@ -1,4 +1,4 @@
-"""A crawl of a job as a child process, and a site that answers as long as a test wants it to."""
+"""A crawl of a job as a child process, and a site that responds as long as a test wants it to."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ PACE_IS_THE_JOBS = ("AMICRAWL_DELAY", "AMICRAWL_PER_HOST")
 
 
 def path_of(request: bytes) -> str:
-    """Return the path that *request* asks for."""
+    """Return the path of *request*."""
     return request.split()[1].decode()
 
 
 def site(pages: int) -> Callable[[bytes], bytes]:
-    """Return what answers for a site whose first page links to *pages* others, /p/0 and so on."""
+    """Return what responds for a site whose first page links to *pages* others, /p/0 and so on."""
 
-    def answer(request: bytes) -> bytes:
+    def respond(request: bytes) -> bytes:
         path = path_of(request)
         if path == "/":
             links = b"".join(b'<a href="/p/%d">x</a>' % number for number in range(pages))
             return page(links, "Content-Type: text/html")
         return page(b"this is " + path.encode(), "Content-Type: text/html")
 
-    return answer
+    return respond
 
 
 def lines_of(entries: Sequence[Mapping[str, Any]]) -> str:

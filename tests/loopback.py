@@ -43,16 +43,16 @@ _STAMP = struct.Struct("qq")
 
 
 class RawServer:
-    """Answers every request on 127.0.0.0/8 with what *answer* makes of it, byte for byte.
+    """Responds to every request on 127.0.0.0/8 with what *respond* makes of it, byte for byte.
 
-    *answer* gets the request head and returns the bytes to send, *pause* seconds later; the connection
+    *respond* gets the request head and returns the bytes to send, *pause* seconds later; the connection
     is closed behind them unless *keep_open*. `requests` holds each request head as it was received.
     """
 
     def __init__(
-        self, answer: Callable[[bytes], bytes], *, keep_open: bool = False, pause: float = 0.0
+        self, response: Callable[[bytes], bytes], *, keep_open: bool = False, pause: float = 0.0
     ) -> None:
-        self._answer = answer
+        self._response = response
         self._keep_open = keep_open
         self._pause = pause
         self._stopping = threading.Event()
@@ -111,7 +111,7 @@ class RawServer:
             self.requests.append(head + blank)
             self._arrivals.append((moment, head + blank))
             self._stopping.wait(self._pause)
-            connection.sendall(self._answer(head + blank))
+            connection.sendall(self._response(head + blank))
             if not self._keep_open:
                 return
 

@@ -28,7 +28,7 @@ class Then(Enum):
     """What the server does once it has sent the bytes."""
 
     CLOSE = "close"
-    KEEP = "keep the connection and answer the next request on it"
+    KEEP = "keep the connection and respond to the next request on it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -224,14 +224,14 @@ class LoopbackServer:
 
 
 class OddServer(LoopbackServer):
-    """Answers every request with the bytes of one case; `received` holds each request as it came."""
+    """Responds to every request with the bytes of one case; `received` holds each request as it came."""
 
     def __init__(self, case: OddResponse) -> None:
-        super().__init__(self._answer)
+        super().__init__(self._respond)
         self._case = case
         self.received: list[bytes] = []
 
-    def _answer(self, connection: socket.socket) -> None:
+    def _respond(self, connection: socket.socket) -> None:
         while request := read_request(connection):
             self.received.append(request)
             connection.sendall(self._case.sent)

@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from fetch.name_server import A, NameServer, asks_for, record, reply_to
+from fetch.name_server import A, NameServer, record, reply_to, requests_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -62,11 +62,11 @@ class PictureSites:
         return [word for name, value in given.items() for word in ("-s", f"{name}={value}")]
 
 
-def _here(asked: bytes) -> list[bytes]:
+def _here(requested: bytes) -> list[bytes]:
     """Reply that a name has an address of this machine, and hardly any other name the same."""
-    known = asks_for(A, asked)
-    address = bytes([127, 0, *hashlib.sha256(asked[12:-4]).digest()[:2]])
-    return [reply_to(asked, records=record(A, address) if known else b"", count=int(known))]
+    known = requests_of(A, requested)
+    address = bytes([127, 0, *hashlib.sha256(requested[12:-4]).digest()[:2]])
+    return [reply_to(requested, records=record(A, address) if known else b"", count=int(known))]
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -15,7 +15,7 @@ import redis
 from loopback import free_port
 
 PATIENCE = 60.0
-"""How long a server may take to answer, in seconds."""
+"""How long a server may take to respond, in seconds."""
 
 
 class RedisServer:
@@ -33,7 +33,7 @@ class RedisServer:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> Self:
-        """Start it and wait until it answers."""
+        """Start it and wait until it responds."""
         command = [
             *(
                 "redis-server",
@@ -60,10 +60,10 @@ class RedisServer:
                 return self
             assert self._process.poll() is None, f"redis-server cannot listen on port {self.port}"
             time.sleep(0.02)
-        raise AssertionError(f"redis-server on port {self.port} does not answer")
+        raise AssertionError(f"redis-server on port {self.port} does not respond")
 
     def client(self) -> redis.Redis:
-        """Return a client whose answers are text."""
+        """Return a client whose replies are text."""
         return redis.Redis(host="127.0.0.1", port=self.port, decode_responses=True)
 
     def kill(self) -> None:

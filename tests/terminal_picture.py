@@ -20,7 +20,7 @@ import termios
 import time
 from pathlib import Path
 
-from fetch.name_server import A, NameServer, asks_for, record, reply_to
+from fetch.name_server import A, NameServer, record, reply_to, requests_of
 from loopback import RawServer
 from rich.console import Console
 from rich.text import Text
@@ -34,7 +34,7 @@ CURSOR_UP = re.compile(r"\x1b\[\d+A")
 FONT_FACE = re.compile(r"@font-face \{.*?\}", re.DOTALL)
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     """Return a page; of one host, sometimes a 429 with Retry-After."""
     if BUSY.encode() in head and b"page-1" in head:
         return b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 30\r\nContent-Length: 0\r\n\r\n"
@@ -44,10 +44,10 @@ def answer(head: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
-def loopback_for_all(asked: bytes) -> list[bytes]:
+def loopback_for_all(requested: bytes) -> list[bytes]:
     """Return the reply that every name has the address 127.0.0.1."""
-    known = asks_for(A, asked)
-    return [reply_to(asked, records=record(A, b"\x7f\0\0\1") if known else b"", count=int(known))]
+    known = requests_of(A, requested)
+    return [reply_to(requested, records=record(A, b"\x7f\0\0\1") if known else b"", count=int(known))]
 
 
 def last_frame(command: list[str], directory: Path) -> str:
@@ -77,7 +77,7 @@ def main() -> None:
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "docs/screenshots/crawl.svg").resolve()
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = stack.enter_context(RawServer(answer, pause=0.05))
+        server = stack.enter_context(RawServer(respond, pause=0.05))
         names = stack.enter_context(NameServer(loopback_for_all))
         pages = ((host, number) for number in range(90) for host in HOSTS)
         urls = [f"http://www.{host}.example:{server.port}/page-{number}" for host, number in pages]

@@ -210,7 +210,7 @@ def test_many_folded_lines_and_interim_responses_are_read_in_one_pass() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "answer"),
+    ("values", "expected"),
     [
         ([b"chunked"], True),
         ([b"Chunked "], True),
@@ -223,8 +223,8 @@ def test_many_folded_lines_and_interim_responses_are_read_in_one_pass() -> None:
         ([], False),
     ],
 )
-def test_only_a_last_coding_of_chunked_counts(values: list[bytes], answer: bool) -> None:
-    assert is_chunked([(b"transfer-ENCODING", value) for value in values]) is answer
+def test_only_a_last_coding_of_chunked_counts(values: list[bytes], expected: bool) -> None:
+    assert is_chunked([(b"transfer-ENCODING", value) for value in values]) is expected
 
 
 def test_a_payload_is_the_body_without_its_transfer_coding() -> None:

@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
     def __init__(self) -> None:
         super().__init__()
         self.colours: list[str] = []
-        """The colours that were asked for, when the screen was looked at last."""
+        """The colours that were requested, when the screen was looked at last."""
 
     def isatty(self) -> bool:
         return True

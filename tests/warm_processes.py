@@ -178,12 +178,12 @@ class _Source:
             try:
                 socket.send_fds(self._channel, [_NUMBER.pack(len(message))], streams)
                 self._channel.sendall(message)
-                answer = self._channel.recv(_NUMBER.size, socket.MSG_WAITALL)
+                response = self._channel.recv(_NUMBER.size, socket.MSG_WAITALL)
             finally:
                 _adopt_orphans(False)
-        if len(answer) < _NUMBER.size:
+        if len(response) < _NUMBER.size:
             raise RuntimeError("The process that tests fork crawls from has ended.")
-        (process,) = _NUMBER.unpack(answer)
+        (process,) = _NUMBER.unpack(response)
         return int(process)
 
 

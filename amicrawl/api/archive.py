@@ -1,7 +1,7 @@
 """An archive read: its captures as typed rows, and the messages behind them.
 
 Rows come from `captures.parquet` and from the journals of a crawl that is running or was killed; a batch
-of them is in memory at a time. Messages are read from the WARC files when they are asked for. All that
+of them is in memory at a time. Messages are read from the WARC files when they are requested. All that
 comes from servers is untrusted; bodies have a limit.
 """
 
@@ -120,7 +120,7 @@ class Response:
         self._item = item
         self._payload_of = payload_of
         self.status: int = item.capture.status
-        """The status code; 200 for an answer of HTTP/0.9."""
+        """The status code; 200 for an HTTP/0.9 response."""
 
     @cached_property
     def headers(self) -> Headers:

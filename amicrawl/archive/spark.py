@@ -110,10 +110,10 @@ def done_on_spark(
             is_over = False
             while not is_over:
                 is_over = not wait([running], timeout=_WAKE).not_done
-                for number, (answer, error, reason) in ended.value[yielded:]:
+                for number, (result, error, reason) in ended.value[yielded:]:
                     yielded += 1
                     job = jobs[number]
-                    yield Lost(job, reason, None, error) if error else JobDone(job, answer)
+                    yield Lost(job, reason, None, error) if error else JobDone(job, result)
             running.result()
         finally:
             if not running.done():
@@ -133,7 +133,7 @@ def attempts_of(spark: SparkSession) -> int:
 
 
 def came_of(job: Any, work: Callable[[Any], Any], *, is_last: bool = True) -> tuple[Any, str, str]:
-    """Do *job* and return its answer, or the name of an error and the reason.
+    """Do *job* and return its result, or the name of an error and the reason.
 
     Where it is not the last attempt, a transient error is raised.
     """

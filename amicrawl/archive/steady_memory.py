@@ -1,7 +1,7 @@
 """Memory management while millions of lines are processed: what is freed is kept, cycles wait.
 
 Every block takes some megabytes and gives them back. Left to themselves, the allocators of the C library
-and of Arrow give them to the system each time, and ask for them again: the system fills every page with
+and of Arrow give them to the system each time, and request them again: the system fills every page with
 zeros anew, which costs as much as a third of all the work. Kept is what one block takes, so the most
 that a process takes does not grow by it.
 """

@@ -40,7 +40,7 @@ _WAKE = 1.0
 _READABLE = {"", *(kind.__name__ for kind in (DamagedFileError, InputError, OutputError, UsageError))}
 
 Job = TypeVar("Job")
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class JobProgress(NamedTuple, Generic[Job]):
@@ -50,11 +50,11 @@ class JobProgress(NamedTuple, Generic[Job]):
     message: Any
 
 
-class JobDone(NamedTuple, Generic[Job, Answer]):
+class JobDone(NamedTuple, Generic[Job, Result]):
     """A job that came to its end."""
 
     job: Job
-    answer: Answer
+    result: Result
 
 
 class Lost(NamedTuple, Generic[Job]):
@@ -81,11 +81,11 @@ class _Word(IntEnum):
 
 def run_jobs(
     jobs: Iterable[Job],
-    work: Callable[[Job, Callable[[Any], None]], Answer],
+    work: Callable[[Job, Callable[[Any], None]], Result],
     *,
     processes: int,
     patience: timedelta = PATIENCE,
-) -> Generator[JobProgress[Job] | JobDone[Job, Answer] | Lost[Job]]:
+) -> Generator[JobProgress[Job] | JobDone[Job, Result] | Lost[Job]]:
     """Do *jobs* in up to *processes* processes and yield what comes of them, as it comes.
 
     *work* is a function of a module (it is imported in the processes); it receives a job and a function
@@ -223,11 +223,11 @@ def _serve(connection: Connection, work: Callable[[Any, Callable[[Any], None]], 
         except EOFError:
             return
         try:
-            answer = work(job, lambda message: connection.send((_Word.PROGRESS, message)))
+            result = work(job, lambda message: connection.send((_Word.PROGRESS, message)))
         except Exception as error:  # noqa: BLE001  # whatever it is, it costs this job only
             connection.send((_Word.RAISED, (type(error).__name__, str(error)[:2000])))
         else:
-            connection.send((_Word.DONE, answer))
+            connection.send((_Word.DONE, result))
 
 
 def _end_with_parent() -> None:

@@ -6,7 +6,8 @@
 
 `visits` is the seam to the crawl. `pool` has the browser, `page` the life of one page in it; both import
 Playwright, and no other module does. `proxy` and `authority` are the browser's side of the way out,
-`answers` what the archive can say in place of a server, `records` what is kept of a page besides.
+`archived_responses` what the archive can say in place of a server, `records` what is kept of a page
+besides.
 """
 
 from typing import TYPE_CHECKING

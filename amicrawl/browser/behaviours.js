@@ -7,7 +7,7 @@
   const MORE = /^\s*(load|show|view|see)\s+more\b|^\s*more\s*(results|posts|items)?\s*$/i;
 
   const steps = {
-    // Lazy images are asked for once they are near the window, or at once where they need not be lazy.
+    // Lazy images are requested once they are near the window, or at once where they need not be lazy.
     async lazy() {
       for (const each of [...document.querySelectorAll("[loading=lazy]")].slice(0, 2000)) {
         attempt(() => { each.loading = "eager"; });

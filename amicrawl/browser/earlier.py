@@ -10,7 +10,7 @@ import asyncio
 from collections import OrderedDict
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.browser.answers import LARGEST, KnownAnswer, is_requisite
+from amicrawl.browser.archived_responses import LARGEST, KnownResponse, is_requisite
 from amicrawl.browser.proxy import BrowserRequest, ProxyReply
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import AmicrawlError
@@ -38,7 +38,7 @@ class _WhereKept(NamedTuple):
     kind: str
 
 
-class EarlierAnswers:
+class EarlierResponses:
     """The requisites in the archives of the directories that *directories* returns.
 
     What was fetched before *since* (Unix milliseconds) is left out.
@@ -53,20 +53,20 @@ class EarlierAnswers:
         """How far each journal was read, in bytes."""
         self._reading = asyncio.Lock()
 
-    async def find(self, url: str) -> KnownAnswer | None:
+    async def find(self, url: str) -> KnownResponse | None:
         """Return what the archive has of *url*; None for nothing."""
         async with self._reading:
             return await asyncio.to_thread(self._found, url)
 
-    def _found(self, url: str) -> KnownAnswer | None:
+    def _found(self, url: str) -> KnownResponse | None:
         for directory in self._directories():
             try:
                 self._look(directory)
             except (AmicrawlError, OSError):
-                # It is sealed, or taken in, at this moment: a server can still be asked.
+                # It is sealed, or taken in, at this moment: a server can still be contacted.
                 continue
         place = self._places.get(url)
-        return None if place is None else _answer(url, place)
+        return None if place is None else _known_response(url, place)
 
     def _look(self, directory: Path) -> None:
         """Note the requisites in *directory* that are new since the last look."""
@@ -110,7 +110,7 @@ class EarlierAnswers:
                 self._places.popitem(last=False)
 
 
-def _answer(url: str, place: _WhereKept) -> KnownAnswer | None:
+def _known_response(url: str, place: _WhereKept) -> KnownResponse | None:
     """Return what the record at *place* is for *url*; None where it cannot be read any more."""
     item = stored(place.directory, place.warc_file, place.offset)
     if item is None or item.capture.status != 200 or item.capture.url != url:
@@ -123,7 +123,7 @@ def _answer(url: str, place: _WhereKept) -> KnownAnswer | None:
     if not path.exists():
         path = path.with_name(path.name + OPEN_SUFFIX)
     block = request_before(path, place.offset) or b""
-    asked = BrowserRequest("GET", url, header_fields(block))
-    return KnownAnswer(
-        asked, ProxyReply(200, item.capture.fields, (), len(content)), content, place.kind
+    request = BrowserRequest("GET", url, header_fields(block))
+    return KnownResponse(
+        request, ProxyReply(200, item.capture.fields, (), len(content)), content, place.kind
     )

@@ -3,8 +3,8 @@
     BrowserRequest -> the page's own document, or a response of the archive
           -> budget of the page -> rules of the crawl -> gate of the host -> wire -> record -> ProxyReply
 
-Each exchange has a row in the index that names the page. What a rule keeps from being asked has a row,
-too, with the reason, and the browser gets 403; a server that cannot be reached is 502 to it.
+Each exchange has a row in the index that names the page. What a rule keeps from being requested has a
+row, too, with the reason, and the browser gets 403; a server that cannot be reached is 502 to it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.browser.answers import LARGEST
+from amicrawl.browser.archived_responses import LARGEST
 from amicrawl.browser.proxy import BrowserRequest, ProxyReply
 from amicrawl.browser.records import Excluded
 from amicrawl.capture import Failure
@@ -31,7 +31,7 @@ from amicrawl.urls import Refused, fetchable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
-    from amicrawl.browser.answers import ArchivedAnswers
+    from amicrawl.browser.archived_responses import ArchivedResponses
     from amicrawl.capture import Capture
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl import Run
@@ -48,7 +48,7 @@ _LONG = 10.0
 """Seconds after which an exchange does not hold a page any more: a long poll, or a stream."""
 _ENDLESS = b"text/event-stream"
 _LOOK = 0.05
-"""Seconds between two looks at a host that is asked for something else."""
+"""Seconds between two looks at a host that serves other requests."""
 _LAST_WORD = 1.0
 """Seconds that what is under way has when its page is over."""
 
@@ -57,7 +57,7 @@ class Crawl(NamedTuple):
     """What all pages of a crawl share."""
 
     run: Run
-    answers: ArchivedAnswers
+    responses: ArchivedResponses
     excludes: Callable[[str, Offer], Awaitable[Excluded | None]]
     """Returns why the crawl does not request a URL that a page wants; None where it does."""
     note: Callable[[str], None]
@@ -73,7 +73,7 @@ class PageExchanges:
     """The requests of one page. Times are monotonic seconds."""
 
     def __init__(self, crawl: Crawl, offer: Offer, document: Capture, *, until: float) -> None:
-        """Answer the first request with *document*, which is recorded elsewhere; end all by *until*."""
+        """Respond first with *document*, which is recorded elsewhere; end all by *until*."""
         self._crawl, self._offer, self._until = crawl, offer, until
         self._document: Capture | None = document
         page = provenance_of(offer)
@@ -87,7 +87,7 @@ class PageExchanges:
         self._whole: dict[str, tuple[ProxyReply, Capture]] = {}
         """Bodies that are requested in ranges, by URL; given back when the page is over."""
         self._closing = False
-        self.asked = 0
+        self.requests = 0
         """Requests so far."""
         self.used: dict[str, int] = {}
         """The status of each URL that the page requested; 0 where no response came."""
@@ -105,16 +105,16 @@ class PageExchanges:
         now = time.monotonic()
         return any(now - began < _LONG for began in self._began.values())
 
-    async def answer(self, asked: BrowserRequest) -> ProxyReply:
-        """Carry out *asked* and return what the browser gets; nothing is raised."""
-        if self._document is not None and asked.method == "GET":
+    async def respond(self, request: BrowserRequest) -> ProxyReply:
+        """Carry out *request* and return what the browser gets; nothing is raised."""
+        if self._document is not None and request.method == "GET":
             document, self._document = self._document, None
             return reply_of(document)
         if self._closing:
             return ProxyReply(503)
-        self.asked += 1
+        self.requests += 1
         # A request that Chromium gives up is archived all the same: the task is not its connection's.
-        task = asyncio.ensure_future(self._answered(asked))
+        task = asyncio.ensure_future(self._reply_to(request))
         self._tasks.add(task)
         self._began[task] = time.monotonic()
         task.add_done_callback(self._ended)
@@ -137,101 +137,101 @@ class PageExchanges:
             capture.body.close()
         self._whole.clear()
 
-    async def _answered(self, asked: BrowserRequest) -> ProxyReply:
+    async def _reply_to(self, request: BrowserRequest) -> ProxyReply:
         try:
-            return await self._carried_out(asked)
+            return await self._carried_out(request)
         except AmicrawlError as fault:
             self._crawl.run.fail(fault)
             return ProxyReply(503)
         except asyncio.CancelledError:
             if not self._closing:
                 raise
-            await self._exclude(asked, Excluded(Failure.REFUSED_BY_CRAWL, "its page was over before"))
+            await self._exclude(request, Excluded(Failure.REFUSED_BY_CRAWL, "its page was over before"))
             return ProxyReply(503)
 
-    async def _carried_out(self, asked: BrowserRequest) -> ProxyReply:
-        if (held := self._whole.get(asked.url)) is not None and asked.field(b"range"):
-            return _part(*held, asked.field(b"range"))
-        reply = await self._crawl.answers.find(asked)
+    async def _carried_out(self, request: BrowserRequest) -> ProxyReply:
+        if (held := self._whole.get(request.url)) is not None and request.field(b"range"):
+            return _part(*held, request.field(b"range"))
+        reply = await self._crawl.responses.find(request)
         if reply is not None:
             self.counts["archive"] += 1
             self._crawl.note("amicrawl/browser/from_archive")
-            self.used.setdefault(asked.url, reply.status)
+            self.used.setdefault(request.url, reply.status)
             return reply
         try:
-            if (excluded := self._over_budget(asked)) is not None:
-                return await self._exclude(asked, excluded)
-            if (excluded := await self._crawl.excludes(asked.url, self._offer)) is not None:
-                return await self._exclude(asked, excluded, sent=len(asked.body))
-            return await self._fetched(asked)
+            if (excluded := self._over_budget(request)) is not None:
+                return await self._exclude(request, excluded)
+            if (excluded := await self._crawl.excludes(request.url, self._offer)) is not None:
+                return await self._exclude(request, excluded, sent=len(request.body))
+            return await self._fetched(request)
         finally:
-            self._crawl.answers.done(asked)
+            self._crawl.responses.done(request)
 
-    def _over_budget(self, asked: BrowserRequest) -> Excluded | None:
-        """Return which limit of the page keeps *asked* out, or None."""
+    def _over_budget(self, request: BrowserRequest) -> Excluded | None:
+        """Return which limit of the page keeps *request* out, or None."""
         config = self._crawl.config
-        if asked.field(b"upgrade").lower() == b"websocket":
+        if request.field(b"upgrade").lower() == b"websocket":
             return Excluded(Failure.REFUSED_BY_CRAWL, "a WebSocket, which no archive can replay")
         if self._requests >= config.browser_page_requests:
             return Excluded(
-                Failure.REFUSED_BY_CRAWL, f"its page asked for {config.browser_page_requests:,} before"
+                Failure.REFUSED_BY_CRAWL, f"its page requested {config.browser_page_requests:,} before"
             )
-        if self._bytes + len(asked.body) >= config.browser_page_bytes:
+        if self._bytes + len(request.body) >= config.browser_page_bytes:
             return Excluded(
                 Failure.REFUSED_BY_CRAWL,
                 f"its page sent and received {config.browser_page_bytes:,} bytes before",
             )
         # Counted before anything is waited for: others come meanwhile.
         self._requests += 1
-        self._bytes += len(asked.body)
+        self._bytes += len(request.body)
         return None
 
-    async def _exclude(self, asked: BrowserRequest, why: Excluded, *, sent: int = 0) -> ProxyReply:
-        """Give *asked*, for which no server is asked, its row; *sent* bytes were counted and are not."""
+    async def _exclude(self, request: BrowserRequest, why: Excluded, *, sent: int = 0) -> ProxyReply:
+        """Give *request*, for which no server is contacted, its row; *sent* bytes do not count."""
         self._bytes -= sent
         self.counts["excluded"] += 1
-        # Pages that go on asking are not worth a row for each request.
+        # Pages that request without end are not worth a row for each request.
         if self.counts["excluded"] <= self._crawl.config.browser_page_requests:
-            self.used.setdefault(asked.url, 0)
+            self.used.setdefault(request.url, 0)
             await self._crawl.run.record_skipped(
-                Seed(asked.url), why.failure, why.reason, self._found,
-                page=self._offer.seed.url, resource_type=self._kind(asked),
+                Seed(request.url), why.failure, why.reason, self._found,
+                page=self._offer.seed.url, resource_type=self._kind(request),
             )  # fmt: skip
         return ProxyReply(403)
 
-    async def _fetched(self, asked: BrowserRequest) -> ProxyReply:
-        target = fetchable(asked.url)
-        key = self._crawl.run.key_of(asked.url)
+    async def _fetched(self, request: BrowserRequest) -> ProxyReply:
+        target = fetchable(request.url)
+        key = self._crawl.run.key_of(request.url)
         if isinstance(target, Refused) or isinstance(key, Refused):
             why = Excluded(Failure.UNFETCHABLE_URL, "no server has it")
-            return await self._exclude(asked, why, sent=len(asked.body))
+            return await self._exclude(request, why, sent=len(request.body))
         places = self._per_host.setdefault(
             key.host, asyncio.Semaphore(self._crawl.config.browser_per_host)
         )
         async with places:
             if (held := await self._host_opens(key.host)) is not None:
-                return await self._exclude(asked, held, sent=len(asked.body))
+                return await self._exclude(request, held, sent=len(request.body))
             fields, hidden = self._crawl.run.credentials.added_to(
-                [field for field in asked.fields if field[0].lower() not in _NOT_SENT], target
+                [field for field in request.fields if field[0].lower() not in _NOT_SENT], target
             )
-            request = WireRequest(
-                url=target.url, wire_url=target.wire_url, method=asked.method, fields=fields,
-                body=asked.body, timeout=min(self._left(), self._crawl.config.timeout),
+            wire_request = WireRequest(
+                url=target.url, wire_url=target.wire_url, method=request.method, fields=fields,
+                body=request.body, timeout=min(self._left(), self._crawl.config.timeout),
                 proxy=self._crawl.run.credentials.proxy, hidden=hidden,
                 max_body=max(1, min(self._crawl.config.max_body,
                                     self._crawl.config.browser_page_bytes - self._bytes)),
             )  # fmt: skip
-            capture, item = await self._over_the_wire(asked, request, key.host)
-        return self._replied(asked, capture, item)
+            capture, item = await self._over_the_wire(request, wire_request, key.host)
+        return self._replied(request, capture, item)
 
     def _left(self) -> float:
         return max(1.0, self._until - time.monotonic())
 
     async def _host_opens(self, host: int) -> Excluded | None:
-        """Wait until *host* may be asked, as far as more than its delay is in the way."""
+        """Wait until *host* may be contacted, as far as more than its delay is in the way."""
         run = self._crawl.run
         if host in run.breaker.given_up:
-            return Excluded(Failure.HOST_SKIPPED, "the host had not answered before and was given up")
+            return Excluded(Failure.HOST_SKIPPED, "the host had not responded before and was given up")
         while True:
             reason, wait = run.pacing.held_back(host, run.clock())
             is_own = host == self._offer.key.host
@@ -248,24 +248,24 @@ class PageExchanges:
             await asyncio.sleep(max(wait, 0.01))
 
     async def _over_the_wire(
-        self, asked: BrowserRequest, request: WireRequest, host: int
+        self, request: BrowserRequest, wire_request: WireRequest, host: int
     ) -> tuple[Capture, CaptureItem]:
-        """Return what came of *request*, recorded; the gate of *host* learns of it."""
+        """Return what came of *wire_request*, recorded; the gate of *host* learns of it."""
         run, ticket = self._crawl.run, Ticket(host)
         pacing, clock = run.pacing, run.clock
         pacing.enter(ticket, clock())
         try:
             capture = await run.wire.fetch(
-                request,
-                departs=partial(pacing.departs, ticket, request.url, clock),
+                wire_request,
+                departs=partial(pacing.departs, ticket, wire_request.url, clock),
                 watcher=_UntilPageEnds(self),
             )
             try:
-                pacing.arrived(ticket, capture, url=request.url, proxied=bool(request.proxy))
+                pacing.arrived(ticket, capture, url=wire_request.url, proxied=bool(wire_request.proxy))
                 item = CaptureItem(
-                    capture=capture, seed=Seed(asked.url), final_url=final_url(capture),
+                    capture=capture, seed=Seed(request.url), final_url=final_url(capture),
                     provenance=self._found,
-                    page=self._offer.seed.url, resource_type=self._kind(asked),
+                    page=self._offer.seed.url, resource_type=self._kind(request),
                 )  # fmt: skip
                 await run.record(item)
             except BaseException:
@@ -279,39 +279,39 @@ class PageExchanges:
             pacing.end(ticket, now)
         self._bytes += len(capture.head) + len(capture.body)
         self.counts["fetched"] += 1
-        self.used[asked.url] = capture.status
+        self.used[request.url] = capture.status
         self._crawl.note("amicrawl/browser/exchanges")
         return capture, item
 
-    def _replied(self, asked: BrowserRequest, capture: Capture, item: CaptureItem) -> ProxyReply:
+    def _replied(self, request: BrowserRequest, capture: Capture, item: CaptureItem) -> ProxyReply:
         """Return what the browser gets of *capture*; the body is given back, or with the page."""
         if capture.failure is not None:
             capture.body.close()
             return ProxyReply(502)
         reply = reply_of(capture, length=item.body_length if capture.status != 304 else 0)
-        wanted = asked.field(b"range")
+        wanted = request.field(b"range")
         if reply.length > LARGEST or (wanted and capture.status == 200):
-            self._whole[asked.url] = reply, capture
+            self._whole[request.url] = reply, capture
             return _part(reply, capture, wanted) if wanted and capture.status == 200 else reply
         content = b"".join(capture.payload())
         capture.body.close()
         reply = reply._replace(body=(content,), length=len(content))
-        self._crawl.answers.keep(asked, reply, content, kind=self._kind(asked))
+        self._crawl.responses.keep(request, reply, content, kind=self._kind(request))
         return reply
 
-    def _kind(self, asked: BrowserRequest) -> str:
-        return self._kinds.get((asked.method, asked.url)) or kind_of(asked)
+    def _kind(self, request: BrowserRequest) -> str:
+        return self._kinds.get((request.method, request.url)) or kind_of(request)
 
 
-def kind_of(asked: BrowserRequest) -> str:
-    """Return Chromium's word for what *asked* is for, by its fields; `other` where they do not say."""
-    if asked.field(b"upgrade").lower() == b"websocket":
+def kind_of(request: BrowserRequest) -> str:
+    """Return Chromium's word for what *request* is for, by its fields; `other` where they do not say."""
+    if request.field(b"upgrade").lower() == b"websocket":
         return "websocket"
-    return _KINDS.get(asked.field(b"sec-fetch-dest"), "other")
+    return _KINDS.get(request.field(b"sec-fetch-dest"), "other")
 
 
 _BINDING = frozenset({"Retry-After", "back-off", "bandwidth"})
-"""Reasons for which a host is not asked by any page."""
+"""Reasons for which a host is not contacted by any page."""
 _NOT_SENT = frozenset({b"range", b"if-range"})
 """A body is fetched as a whole, and the browser gets its part of it."""
 

@@ -66,7 +66,7 @@ class BrowserOfGuest(CrawlExtension):
         self._proxy = BrowserProxy(key)
         # It listens before the loop runs: the browser is launched when it likes.
         self._socket = socket.create_server(("127.0.0.1", 0))
-        given = self._proxy.admit(self._answer)
+        given = self._proxy.admit(self._respond)
         port = self._socket.getsockname()[1]
         options["proxy"] = {
             "server": f"http://127.0.0.1:{port}",
@@ -96,33 +96,33 @@ class BrowserOfGuest(CrawlExtension):
         """Return whether the browser has requested *url* by now, and the archive has it."""
         return url.partition("#")[0] in self._seen
 
-    async def _answer(self, asked: BrowserRequest) -> ProxyReply:
-        """Carry *asked* out and return what the browser gets."""
-        target = fetchable(asked.url)
+    async def _respond(self, request: BrowserRequest) -> ProxyReply:
+        """Carry *request* out and return what the browser gets."""
+        target = fetchable(request.url)
         if isinstance(target, Refused) or self._wire is None:
             return ProxyReply(0)
-        provenance = OF_SEED if kind_of(asked) == "document" else _REQUISITE
-        if asked.field(b"upgrade").lower() == b"websocket":
+        provenance = OF_SEED if kind_of(request) == "document" else _REQUISITE
+        if request.field(b"upgrade").lower() == b"websocket":
             await self._run.record_skipped(
-                Seed(asked.url), Failure.REFUSED_BY_CRAWL, "a WebSocket, which no archive can replay",
+                Seed(request.url), Failure.REFUSED_BY_CRAWL, "a WebSocket, which no archive can replay",
                 provenance, resource_type="websocket",
             )  # fmt: skip
             return ProxyReply(403)
         try:
             capture = await self._wire.fetch(
                 WireRequest(
-                    url=target.url, wire_url=target.wire_url, method=asked.method, fields=asked.fields,
-                    body=asked.body, timeout=self._timeout, proxy=self._run.credentials.proxy,
-                    max_body=self._max_size,
+                    url=target.url, wire_url=target.wire_url, method=request.method,
+                    fields=request.fields, body=request.body, timeout=self._timeout,
+                    proxy=self._run.credentials.proxy, max_body=self._max_size,
                 )
             )  # fmt: skip
             try:
                 item = CaptureItem(
-                    capture=capture, seed=Seed(asked.url), final_url=final_url(capture),
-                    provenance=provenance, resource_type=kind_of(asked),
+                    capture=capture, seed=Seed(request.url), final_url=final_url(capture),
+                    provenance=provenance, resource_type=kind_of(request),
                 )  # fmt: skip
                 await self._run.record(item)
-                self._seen[asked.url.partition("#")[0]] = None
+                self._seen[request.url.partition("#")[0]] = None
                 if len(self._seen) > _MOST_URLS:
                     self._seen.popitem(last=False)
                 if capture.failure is not None:

@@ -39,7 +39,7 @@ _MOST_WENT_TO = 100
 _BEAT, _STOOD_STILL = 0.25, 1.5
 """Seconds between two looks at whether the process runs; and by which one that stood still is late."""
 _STUCK = 5.0
-"""Seconds within which a page has to answer the simplest question."""
+"""Seconds within which a page has to evaluate the simplest expression."""
 _MOST_LINKS = 20_000
 _MOST_DIALOGS = 20
 _MOST_WINDOWS = 100
@@ -75,7 +75,7 @@ class SignedIn:
     async def begin(
         self, may_go: Callable[[str], bool], opens: Callable[[str], None] = lambda _: None
     ) -> None:
-        """Answer the proxy from now on; *may_go* says whether the window may be taken to a URL.
+        """Sign in to the proxy from now on; *may_go* says whether the window may be taken to a URL.
 
         Of requests, only those for documents are held up for it. *opens* is called with the URL of each
         window that a script or a link opens, which Chromium then does not do.
@@ -109,7 +109,7 @@ class SignedIn:
     def _challenged(self, event: Any) -> None:
         # A server that requests a password is not the proxy, and gets none.
         is_ours = event["authChallenge"].get("source") == "Proxy"
-        answer = (
+        credentials = (
             {
                 "response": "ProvideCredentials",
                 "username": self._given.name,
@@ -120,7 +120,7 @@ class SignedIn:
         )
         self._send(
             "Fetch.continueWithAuth",
-            {"requestId": event["requestId"], "authChallengeResponse": answer},
+            {"requestId": event["requestId"], "authChallengeResponse": credentials},
         )
 
     def _send(self, method: str, parameters: dict[str, Any]) -> None:
@@ -273,7 +273,7 @@ class PageLife:
             if other is not page:
                 self._do(other.close())
 
-        def asked(request: Request) -> None:
+        def note_kind(request: Request) -> None:
             self._exchanges.note_kind(request.method, request.url, request.resource_type)
 
         def said(dialog: Dialog) -> None:
@@ -286,7 +286,7 @@ class PageLife:
                 self._do(dialog.dismiss())
 
         context.on("page", popped_up)
-        context.on("request", asked)
+        context.on("request", note_kind)
         page.on("dialog", said)
         page.on("download", lambda download: rendered.note_refused(f"a download: {download.url}"))
         page.on("pageerror", lambda error: rendered.note_fault(str(error)))
@@ -345,10 +345,10 @@ class PageLife:
             seconds = min(most, self._read_at - time.monotonic())
             if seconds <= 0:
                 return False
-            before = self._exchanges.asked
+            before = self._exchanges.requests
             await world.call(f"run({name!r}, {seconds * 1000:.0f})", within=seconds + _STUCK)
             await asyncio.sleep(_TICK)
-            if self._exchanges.asked > before:
+            if self._exchanges.requests > before:
                 await self._quiet()
         if own:
             await world.evaluate(own, within=max(1.0, self._read_at - time.monotonic()))

@@ -199,8 +199,8 @@ class BrowserPool:
         for scheme in ("http", "https"):
             seen: list[BrowserRequest] = []
 
-            async def note(asked: BrowserRequest, seen: list[BrowserRequest] = seen) -> ProxyReply:
-                seen.append(asked)
+            async def note(request: BrowserRequest, seen: list[BrowserRequest] = seen) -> ProxyReply:
+                seen.append(request)
                 return ProxyReply(200, [(b"Content-Type", b"text/plain")])
 
             given = self.proxy.admit(note)

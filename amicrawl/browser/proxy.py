@@ -116,7 +116,7 @@ class BrowserProxy:
             self._end(value)
 
     def admit(self, handler: Handler) -> Pass:
-        """Let a page in, whose requests *handler* answers; return what it signs in with."""
+        """Let a page in, whose requests *handler* responds to; return what it signs in with."""
         self._count += 1
         made = Pass(f"page{self._count}", secrets.token_urlsafe(18))
         self._handlers[made.value] = handler
@@ -173,11 +173,11 @@ class BrowserProxy:
                     await stream.secure(self._context, rest)
                     rest = b""
                 continue
-            asked = _asked(head, body, origin)
-            reply = await handler(asked) if stream.room.is_enough else ProxyReply(413)
+            request = _browser_request(head, body, origin)
+            reply = await handler(request) if stream.room.is_enough else ProxyReply(413)
             if not reply.status:
                 return
-            await _send(stream, reply, is_head=asked.method == "HEAD")
+            await _send(stream, reply, is_head=request.method == "HEAD")
 
 
 _CHALLENGE = (
@@ -326,7 +326,7 @@ def _origin(target: bytes, *, is_secure: bool) -> str:
     return f"{scheme}://{target.removesuffix(port).decode('latin-1')}"
 
 
-def _asked(head: h11.Request, body: bytes, origin: str) -> BrowserRequest:
+def _browser_request(head: h11.Request, body: bytes, origin: str) -> BrowserRequest:
     fields = []
     for name, value in head.headers.raw_items():
         key = name.lower()

@@ -66,9 +66,9 @@ class Show(Protocol):
     """What opens pages."""
 
     def __call__(
-        self, ticket: Ticket, asked: WireRequest, fetch: Callable[[WireRequest], Awaitable[Capture]]
+        self, ticket: Ticket, request: WireRequest, fetch: Callable[[WireRequest], Awaitable[Capture]]
     ) -> Awaitable[Capture]:
-        """Return what *fetch* brings for *asked*, opened in a browser if it is a page."""
+        """Return what *fetch* brings for *request*, opened in a browser if it is a page."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +77,10 @@ class PageVisit(Visit):
 
     show: Show = field(kw_only=True)
 
-    def exchange(self, ticket: Ticket, asked: WireRequest) -> Awaitable[Capture]:
-        """Carry *asked* out, and all that its page requests."""
+    def exchange(self, ticket: Ticket, request: WireRequest) -> Awaitable[Capture]:
+        """Carry *request* out, and all that its page requests."""
         fetch = super().exchange
-        return self.show(ticket, asked, lambda request: fetch(ticket, request))
+        return self.show(ticket, request, lambda sent: fetch(ticket, sent))
 
     def settle(self, ticket: Ticket, now: float | None = None) -> Settled:
         """Give the frontier the outcome of *ticket*, and have that written at once.
@@ -128,19 +128,19 @@ class Browsing(CrawlExtension):
         config = run.config
         executable = find_chromium(config)
         # What these import may be missing, and that is said by then.
-        from amicrawl.browser.answers import ArchivedAnswers  # noqa: PLC0415
-        from amicrawl.browser.earlier import EarlierAnswers  # noqa: PLC0415
+        from amicrawl.browser.archived_responses import ArchivedResponses  # noqa: PLC0415
+        from amicrawl.browser.earlier import EarlierResponses  # noqa: PLC0415
         from amicrawl.browser.exchanges import Crawl  # noqa: PLC0415
         from amicrawl.browser.pool import BrowserPool  # noqa: PLC0415
 
         self._pool = BrowserPool(config, executable, user_agent=crawler.settings["USER_AGENT"])
         self._own = _own_behaviour(config.browser_behaviours)
-        earlier = EarlierAnswers(self._directories, since=self._begins_anew())
-        self._answers = ArchivedAnswers(clock=time.monotonic, earlier=earlier.find)
+        earlier = EarlierResponses(self._directories, since=self._begins_anew())
+        self._responses = ArchivedResponses(clock=time.monotonic, earlier=earlier.find)
         self._places = asyncio.Semaphore(config.browser_pages)
         self._robots: RobotsMiddleware | None = None
         self._note = crawler.stats.inc_value
-        self._crawl = Crawl(run, self._answers, self._excludes, self._note)
+        self._crawl = Crawl(run, self._responses, self._excludes, self._note)
         run.visits_by = self._visit
 
     def _directories(self) -> list[Path]:
@@ -166,16 +166,16 @@ class Browsing(CrawlExtension):
         await self._pool.close()
 
     async def _show(
-        self, ticket: Ticket, asked: WireRequest, fetch: Callable[[WireRequest], Awaitable[Capture]]
+        self, ticket: Ticket, request: WireRequest, fetch: Callable[[WireRequest], Awaitable[Capture]]
     ) -> Capture:
-        """Return what *fetch* brings for *asked*; opened in a browser, if it is a page."""
+        """Return what *fetch* brings for *request*; opened in a browser, if it is a page."""
         assert ticket.dispatch is not None
         offer = ticket.dispatch.offer
         extra = offer.extra or {}
         if REQUISITE in extra or SITEMAP in extra:
-            return await fetch(asked)
+            return await fetch(request)
         if self._run.config.browser is Rendering.AUTO:
-            capture = await fetch(asked)
+            capture = await fetch(request)
             if not (_is_page(capture) and is_shell(capture, ())):
                 return capture
             try:
@@ -188,7 +188,7 @@ class Browsing(CrawlExtension):
         async with self._places:
             self._may_open()
             await self._pool.ready()
-            capture = await fetch(self._as_chromium(asked))
+            capture = await fetch(self._as_chromium(request))
             return await self._opened_page(offer, capture) if _is_page(capture) else capture
 
     def _may_open(self) -> None:
@@ -196,13 +196,13 @@ class Browsing(CrawlExtension):
         if self._run.paused or self._run.stopping:
             raise NotBegun
 
-    def _as_chromium(self, asked: WireRequest) -> WireRequest:
-        """Return *asked* with the fields that Chromium opens a page with, and its own others."""
-        scheme = (asked.wire_url or asked.url).partition(":")[0].lower()
+    def _as_chromium(self, request: WireRequest) -> WireRequest:
+        """Return *request* with the fields that Chromium opens a page with, and its own others."""
+        scheme = (request.wire_url or request.url).partition(":")[0].lower()
         usual = self._pool.fields[scheme]
         names = {name.lower() for name, _ in usual}
-        return asked._replace(
-            fields=[*usual, *(field for field in asked.fields if field[0].lower() not in names)]
+        return request._replace(
+            fields=[*usual, *(field for field in request.fields if field[0].lower() not in names)]
         )
 
     async def _opened_page(self, offer: Offer, capture: Capture) -> Capture:
@@ -227,7 +227,7 @@ class Browsing(CrawlExtension):
         while True:
             until = time.monotonic() + config.browser_page_time
             exchanges = PageExchanges(self._crawl, offer, capture, until=until)
-            given = self._pool.proxy.admit(exchanges.answer)
+            given = self._pool.proxy.admit(exchanges.respond)
             life = PageLife(
                 url, exchanges, until=until, screenshot=config.browser_screenshots,
                 killed_for=self._pool.killed_for,

@@ -132,13 +132,13 @@ STEPS: dict[str, Step] = {
     TABLE: Step(TABLE, make_table_of),
     "summary": Step(SUMMARY, make_summary_of),
 }
-"""The steps, by the name that they are asked for by, in the order in which they are taken."""
+"""The steps, by their names in `--steps`, in the order in which they are taken."""
 
 
 def source_of(wanted: Collection[str]) -> str:
-    """Return the product of each file that steps are taken with, where *wanted* is asked for.
+    """Return the product of each file that steps are taken with, where *wanted* is requested.
 
-    That is the merged index; the bare one where that is asked for and the other is not.
+    That is the merged index; the bare one where that is requested and the other is not.
     """
     return "cdxj" if "cdxj" in wanted and "merged" not in wanted else "merged"
 

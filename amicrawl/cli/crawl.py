@@ -284,7 +284,7 @@ def _plan(file: CrawlFile, out: Path, *, by_hand: bool) -> Plan:
 
 def _spider_line(path: Path, file: CrawlFile, planned: Plan, *, directory: Path) -> list[str]:
     if planned.action is Action.RECRAWL:
-        # What was asked for on the command line is for the spider of the file, but for the output.
+        # What was requested on the command line is for the spider of the file, but for the output.
         line = ["recrawl", "-a", f"dir={directory / planned.run_id}", "-a", f"config={path}"]
         return line if _AGES in file.settings else [*line, "-a", f"after={file.schedule.every_text}"]
     return [file.spider, "-a", f"config={path}"]

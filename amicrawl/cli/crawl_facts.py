@@ -32,8 +32,8 @@ SHOWN = ("status", "body_length", "host", "url", "error")
 """Columns of the capture index that are shown of a row."""
 
 _COUNTED = ("status", "body_length", "unchanged", "error")
-_SKIPPED = frozenset({"skipped", *(str(failure) for failure in Failure if failure.never_asked)})
-"""Words of `error` for what was not asked for; the first is that of ami 0.3."""
+_SKIPPED = frozenset({"skipped", *(str(failure) for failure in Failure if failure.never_requested)})
+"""Words of `error` for what was not requested; the first is that of ami 0.3."""
 _BATCH = 64 * 1024
 _SHOWN_BATCH = 256
 _MAGIC = b"PAR1"
@@ -62,9 +62,9 @@ class CrawlFacts:
     """Of payload, over all rows."""
     unchanged: int = 0
     statuses: Counter[int] = field(default_factory=Counter)
-    """Rows by HTTP status; 0: there was no answer."""
+    """Rows by HTTP status; 0: there was no response."""
     skipped: int = 0
-    """Rows of URLs that were not asked for: robots.txt, the crawl's own rules, a host given up."""
+    """Rows of URLs that were not requested: robots.txt, the crawl's own rules, a host given up."""
     captures: list[dict[str, Any]] = field(default_factory=list)
     """The first rows, by column: those in `SHOWN`."""
     files: list[FileFact] = field(default_factory=list)
@@ -77,7 +77,7 @@ class CrawlFacts:
 
     @property
     def failed(self) -> int:
-        """Rows of fetches that brought no answer."""
+        """Rows of fetches that brought no response."""
         return self.statuses[0] - self.skipped
 
 
@@ -181,8 +181,8 @@ def _add_counts(facts: CrawlFacts, table: ParquetTable) -> None:
             facts.statuses[each["values"]] += each["counts"]
         facts.bytes += pc.sum(batch.column("body_length")).as_py() or 0
         facts.unchanged += pc.sum(batch.column("unchanged")).as_py() or 0
-        answered: Any = pc.cast(batch.column("status").fill_null(0), pa.bool_())
-        errors = batch.filter(pc.invert(answered)).column("error").to_pylist()
+        responded: Any = pc.cast(batch.column("status").fill_null(0), pa.bool_())
+        errors = batch.filter(pc.invert(responded)).column("error").to_pylist()
         facts.skipped += sum(_is_skipped(error or "") for error in errors)
 
 

@@ -1,6 +1,6 @@
 """`amicrawl explain`: whether a crawl takes a URL, which rule decides, and what became of it so far.
 
-The answer has two parts: what the rules say now of a link to the URL, and what happened, and when.
+The output has two parts: what the rules say now of a link to the URL, and what happened, and when.
 The rules are those of a crawl (`--dir`), of a crawl file (`--config`), or of start URLs (`--start`). All
 of them are evaluated, in the order of the crawl: several may keep a URL out.
 """
@@ -37,7 +37,7 @@ _ROBOTS = Path("frontier", "robots.json")
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What is asked."""
+    """What is looked up."""
 
     config: CrawlConfig = field(default_factory=CrawlConfig)
     starts: tuple[str, ...] = ()
@@ -97,10 +97,12 @@ def explain(
         # A requisite has as many as its page.
         hops = int(known["depth"]) if known is not None else int(not requisite)
     steps = _steps_to(before) + 1
-    answers = list(_answers(rules, url, kind=kind, hops=hops, parent=parent, steps=steps))
-    against = next((answer.rule for answer in answers if answer.keeps_out), None)
+    outcomes = list(_outcomes(rules, url, kind=kind, hops=hops, parent=parent, steps=steps))
+    against = next((outcome.rule for outcome in outcomes if outcome.keeps_out), None)
     if as_json:
-        every = [{"rule": each.rule, "keeps_out": each.keeps_out, "says": each.says} for each in answers]
+        every = [
+            {"rule": each.rule, "keeps_out": each.keeps_out, "says": each.says} for each in outcomes
+        ]
         found = {
             "url": url,
             "taken": against is None,
@@ -112,7 +114,7 @@ def explain(
         typer.echo(json_text({**found, "decided_by": against, "happened": happened, "row": row}))
         return
     typer.echo(harmless(url))
-    for line in _lines(answers, [*_known(rules, row), *_rendered(rules, url)]):
+    for line in _lines(outcomes, [*_known(rules, row), *_rendered(rules, url)]):
         typer.echo(line)
     typer.echo(
         f"now: a link to it is kept out by {against}" if against else "now: a link to it is taken"
@@ -145,10 +147,10 @@ def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
     return found + (f"; due from {hour_begins(row['next_due'])} on" if row["next_due"] else "")
 
 
-def _lines(answers: Iterable[RuleOutcome], known: Iterable[str]) -> Iterator[str]:
-    for answer in answers:
-        mark = "no " if answer.keeps_out else "ok "
-        yield f"  {mark} {answer.rule:<10} {harmless(answer.says)}"
+def _lines(outcomes: Iterable[RuleOutcome], known: Iterable[str]) -> Iterator[str]:
+    for outcome in outcomes:
+        mark = "no " if outcome.keeps_out else "ok "
+        yield f"  {mark} {outcome.rule:<10} {harmless(outcome.says)}"
     for line in known:
         yield f"      frontier   {harmless(line)}"
 
@@ -196,7 +198,7 @@ def _rules_of_file(path: Path) -> Rules:
     return Rules(config, tuple(seed.url for seed in starts), depth)
 
 
-def _answers(
+def _outcomes(
     rules: Rules, url: str, *, kind: Kind, hops: int, parent: str | None, steps: int
 ) -> Iterator[RuleOutcome]:
     found = fetchable(url)
@@ -271,7 +273,7 @@ def _of_robots(rules: Rules, url: str) -> RuleOutcome:
             "robots", keeps_out=False, says="ignored: AMICRAWL_ROBOTS, or a host override"
         )
     if rules.directory is None or isinstance(origin, Refused):
-        return RuleOutcome("robots", keeps_out=False, says="not asked here")
+        return RuleOutcome("robots", keeps_out=False, says="not checked here")
     try:
         known = parsed_file(rules.directory / _ROBOTS)
         agent, rows = str(known["agent"]), list(known["origins"])

@@ -233,7 +233,7 @@ def _index_files(
     processes: int,
     again: bool,
 ) -> Collected:
-    """Index *files* into the directory *out*, and make of it what *whole* asks for.
+    """Index *files* into the directory *out*, and make of it what *whole* names.
 
     The names in the index are those below *root*.
     """
@@ -271,7 +271,7 @@ def _index_placed(
 ) -> Collected:
     """Index *files*, paths or URIs, to the directory or URI *out*; with a *master*, over Spark.
 
-    What *whole* asks for is put together here, where *out* is a path. Otherwise as `_index_files`.
+    What *whole* names is put together here, where *out* is a path. Otherwise as `_index_files`.
     """
     if "-" in files or (out is None and whole.is_wanted):
         raise UsageError("Workers read and write files. Name files, and a directory with -o.")

@@ -19,7 +19,7 @@ from amicrawl.archive.table import (
 from amicrawl.archive.table.named_queries import GROUPS, named_queries
 from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.options import AsJson, check_installed, grouped, json_text, pairs
-from amicrawl.cli.query_output import FORMATS, write_answer
+from amicrawl.cli.query_output import FORMATS, write_result
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
 from amicrawl.terminal import counted, harmless
@@ -137,16 +137,16 @@ def query(
     if sql is not None and (values or show):
         raise UsageError("--param and --show belong to shipped queries. Leave them out, or --sql.")
     chosen = output.check(path, show=show)
-    asked = None if name is None else named_query(name)
+    named = None if name is None else named_query(name)
     with _opened(path, restricted=not unrestricted) as table:
-        if asked is not None and show:
-            typer.echo(table.script(asked, values))
+        if named is not None and show:
+            typer.echo(table.script(named, values))
             return
-        answer = table.ask_sql(_text_of(sql)) if asked is None else table.ask(asked, values)
+        result = table.ask_sql(_text_of(sql)) if named is None else table.ask(named, values)
         if output.warc is None:
-            write_answer(answer, chosen, output.out)
+            write_result(result, chosen, output.out)
         else:
-            _export(answer, output.archives, output.warc, per_file=output.per_file)
+            _export(result, output.archives, output.warc, per_file=output.per_file)
 
 
 def _opened(path: Path, *, restricted: bool = True) -> QueryTable:
@@ -165,9 +165,9 @@ def _text_of(sql: str | None) -> str:
     return sys.stdin.read() if sql == "-" else sql or ""
 
 
-def _export(answer: QueryResult, archives: Path, out: Path, *, per_file: int) -> None:
+def _export(result: QueryResult, archives: Path, out: Path, *, per_file: int) -> None:
     exported = export_records(
-        answer, archives, out, disk=Disk(), options=ExportOptions(records_per_file=per_file)
+        result, archives, out, disk=Disk(), options=ExportOptions(records_per_file=per_file)
     )
     typer.echo(
         f"{counted(exported.records, 'record')} in {counted(len(exported.files), 'file')} in {out}; "

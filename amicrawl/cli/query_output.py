@@ -1,4 +1,4 @@
-"""Answers as text for people, CSV, JSON or Parquet: written as they come, never held whole.
+"""Results as text for people, CSV, JSON or Parquet: written as they come, never held whole.
 
 CSV has a header and an empty field for null. JSON is one array with one object a line,
 JSON Lines (`jsonl`) the same without the array: a seed list. Maps are objects
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.table import QueryResult
 
 FORMATS = ("table", "csv", "json", "jsonl", "parquet")
-"""What an answer can be written as; files are known by the endings of all but the first."""
+"""What a result can be written as; files are known by the endings of all but the first."""
 
 _SAMPLE_ROWS = 1000
 _WIDEST = 60
@@ -41,26 +41,26 @@ class _QuerySink(Protocol):
     def write(self, block: bytes, /) -> object: ...
 
 
-def write_answer(answer: QueryResult, format_name: str, out: Path | None) -> None:
-    """Write *answer* to the file *out*, which has its name once it is whole, or to standard output."""
+def write_result(result: QueryResult, format_name: str, out: Path | None) -> None:
+    """Write *result* to the file *out*, which has its name once it is whole, or to standard output."""
     if out is None:
         sys.stdout.flush()
-        _write(answer, format_name, sys.stdout.buffer, terminal=sys.stdout.isatty())
+        _write(result, format_name, sys.stdout.buffer, terminal=sys.stdout.isatty())
         sys.stdout.buffer.flush()
         return
     file = OutputFile.replacing(out, disk=Disk())
     try:
-        _write(answer, format_name, file, terminal=False)
+        _write(result, format_name, file, terminal=False)
         file.seal()
     finally:
         file.close()
 
 
-def _write(answer: QueryResult, format_name: str, sink: _QuerySink, *, terminal: bool) -> None:
+def _write(result: QueryResult, format_name: str, sink: _QuerySink, *, terminal: bool) -> None:
     if format_name == "parquet":
-        _write_parquet(answer, sink)
+        _write_parquet(result, sink)
         return
-    lines = _LINES[format_name](answer)
+    lines = _LINES[format_name](result)
     if terminal:
         # A terminal obeys what it is shown.
         lines = (harmless(line, limit=len(line) + 1) for lot in lines for line in lot.split("\n"))
@@ -79,12 +79,12 @@ def _encoded(lines: list[str]) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "backslashreplace")
 
 
-def _text_lines(answer: QueryResult) -> Iterator[str]:
-    rows = ([_shown(value) for value in row] for row in _rows(answer))
+def _text_lines(result: QueryResult) -> Iterator[str]:
+    rows = ([_shown(value) for value in row] for row in _rows(result))
     first = list(islice(rows, _SAMPLE_ROWS))
-    names = [harmless(name) for name in answer.schema.names]
+    names = [harmless(name) for name in result.schema.names]
     widths = [min(_WIDEST, max(map(len, column))) for column in zip(names, *first, strict=True)]
-    right = [_is_number(field.type) for field in answer.schema]
+    right = [_is_number(field.type) for field in result.schema]
     count = -1
     for row in chain([names], first, rows):
         cells = (
@@ -96,11 +96,11 @@ def _text_lines(answer: QueryResult) -> Iterator[str]:
     yield f"({count:,} {'row' if count == 1 else 'rows'})"
 
 
-def _csv_lines(answer: QueryResult) -> Iterator[str]:
+def _csv_lines(result: QueryResult) -> Iterator[str]:
     text = io.StringIO()
     lines = csv.writer(text, lineterminator="\n")
-    lines.writerow(answer.schema.names)
-    for batch in answer.batches:
+    lines.writerow(result.schema.names)
+    for batch in result.batches:
         lines.writerows(zip(*map(_csv_values, batch.columns), strict=True))
         yield text.getvalue()[:-1]
         text.seek(0)
@@ -109,12 +109,12 @@ def _csv_lines(answer: QueryResult) -> Iterator[str]:
         yield text.getvalue()[:-1]
 
 
-def _json_lines(answer: QueryResult) -> Iterator[str]:
-    names = answer.schema.names
+def _json_lines(result: QueryResult) -> Iterator[str]:
+    names = result.schema.names
     # The comma belongs to the line before, so each line is held back until there is another.
     line = None
     yield "["
-    for row in _rows(answer):
+    for row in _rows(result):
         if line is not None:
             yield f"{line},"
         line = _json(dict(zip(names, row, strict=True)))
@@ -123,9 +123,9 @@ def _json_lines(answer: QueryResult) -> Iterator[str]:
     yield "]"
 
 
-def _object_lines(answer: QueryResult) -> Iterator[str]:
-    names = answer.schema.names
-    for row in _rows(answer):
+def _object_lines(result: QueryResult) -> Iterator[str]:
+    names = result.schema.names
+    for row in _rows(result):
         yield _json(dict(zip(names, row, strict=True)))
 
 
@@ -137,19 +137,19 @@ _LINES: dict[str, Callable[[QueryResult], Iterator[str]]] = {
 }
 
 
-def _write_parquet(answer: QueryResult, sink: _QuerySink) -> None:
+def _write_parquet(result: QueryResult, sink: _QuerySink) -> None:
     target: Any = _Writable(sink)
-    writer = pq.ParquetWriter(target, answer.schema, compression="zstd")
+    writer = pq.ParquetWriter(target, result.schema, compression="zstd")
     try:
-        for group in _groups(answer.batches):
-            writer.write_table(pa.Table.from_batches(group, answer.schema))
+        for group in _groups(result.batches):
+            writer.write_table(pa.Table.from_batches(group, result.schema))
     finally:
         # Closing it writes the footer; after a failure the file is not kept.
         writer.close()
 
 
 class _Writable:
-    """What pyarrow writes to: it asks for more than a sink has."""
+    """What pyarrow writes to: it needs more than a sink has."""
 
     closed = False
 
@@ -183,9 +183,9 @@ def _groups(batches: Iterable[pa.RecordBatch]) -> Iterator[list[pa.RecordBatch]]
         yield group
 
 
-def _rows(answer: QueryResult) -> Iterator[tuple[Any, ...]]:
+def _rows(result: QueryResult) -> Iterator[tuple[Any, ...]]:
     """Yield the rows; two columns may have one name, so not as dicts."""
-    for batch in answer.batches:
+    for batch in result.batches:
         yield from zip(*map(_values, batch.columns), strict=True)
 
 

@@ -1,4 +1,4 @@
-"""A seed list over Spark, for `amicrawl crawl`: what is asked for is checked; the driver runs here."""
+"""A seed list over Spark, for `amicrawl crawl`: what is requested is checked; the driver runs here."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def crawl_over_spark(
     arguments: Mapping[str, str],
 ) -> None:
     """Crawl the seed list *what* over Spark into the bucket *out*, and end with the exit code."""
-    asked = _asked(what, out, partitions, settings, arguments)
+    order = _order(what, out, partitions, settings, arguments)
     with session(master) as spark:
         configured = spark.sparkContext.getConf()
         numbers = {
@@ -52,22 +52,22 @@ def crawl_over_spark(
             for field, name in _CONFIGURED.items()
             if configured.get(name)
         }
-        asked = replace(
-            asked,
+        order = replace(
+            order,
             scratch=configured.get(_SCRATCH) or "",
-            lease=numbers.get("lease", asked.lease),
-            checkpoint=numbers.get("checkpoint", asked.checkpoint),
+            lease=numbers.get("lease", order.lease),
+            checkpoint=numbers.get("checkpoint", order.checkpoint),
             lease_port=int(numbers.get("lease_port", 0)),
         )
-        came = crawl_on_spark(spark, asked, tell=lambda line: typer.echo(line, err=True))
-    typer.echo(f"{came.rows:,} rows in {asked.out}, in {came.rounds} rounds: see manifest.json there.")
+        came = crawl_on_spark(spark, order, tell=lambda line: typer.echo(line, err=True))
+    typer.echo(f"{came.rows:,} rows in {order.out}, in {came.rounds} rounds: see manifest.json there.")
     if came.bad:
         typer.echo(f"{came.bad:,} lines of the list could not be used; the first: {came.why}", err=True)
     if came.code is not ExitCode.DONE:
         raise typer.Exit(came.code)
 
 
-def _asked(
+def _order(
     what: Sequence[str],
     out: str,
     partitions: int,

@@ -123,7 +123,7 @@ class SummaryOptions:
 
     @property
     def prints_text(self) -> bool:
-        """Whether text is printed: where it is asked for, or nothing else is."""
+        """Whether text is printed: where it is requested, or nothing else is."""
         return self.as_text or not (self.as_json or self.html)
 
 

@@ -66,8 +66,8 @@ def url(
         raise UsageError("No URL was given. Name one or more, or - to read them from standard input.")
     grouping = Grouping.FULL_HOST if full_host else Grouping.REGISTRABLE_DOMAIN
     for given in _given(urls):
-        answer = answer_to(given, base=base, grouping=grouping)
-        typer.echo(json.dumps(answer) if as_json else "\n".join(_readable(given, answer)))
+        forms = forms_of(given, base=base, grouping=grouping)
+        typer.echo(json.dumps(forms) if as_json else "\n".join(_readable(given, forms)))
 
 
 def _given(urls: Iterable[str]) -> Iterator[str]:
@@ -80,30 +80,30 @@ def _given(urls: Iterable[str]) -> Iterator[str]:
             yield text_of(line.removesuffix(b"\n").removesuffix(b"\r"))
 
 
-def answer_to(url: str, *, base: str | None, grouping: Grouping) -> dict[str, Any]:
+def forms_of(url: str, *, base: str | None, grouping: Grouping) -> dict[str, Any]:
     """Return the forms and keys of *url*, a link on the page *base*, as plain values."""
     try:
-        answer: dict[str, Any] = {"url": url.encode().decode()}
+        forms: dict[str, Any] = {"url": url.encode().decode()}
     except UnicodeEncodeError:
-        answer = {"url_hex": octets(url).hex()}
+        forms = {"url_hex": octets(url).hex()}
     if base is not None:
-        answer["base"] = base
-    answer["grouping_mode"] = grouping.name.lower()
+        forms["base"] = base
+    forms["grouping_mode"] = grouping.name.lower()
     form = canonicalize(url, base=base)
-    answer["ok"] = isinstance(form, Canonical)
+    forms["ok"] = isinstance(form, Canonical)
     if isinstance(form, Refused):
-        answer["reason"] = str(form.reason)
+        forms["reason"] = str(form.reason)
         extended = canonical_form(url, base=base)
         if isinstance(extended, Canonical):
-            answer["extended"] = _identity(extended, grouping)
+            forms["extended"] = _identity(extended, grouping)
     else:
-        answer |= _identity(form, grouping)
+        forms |= _identity(form, grouping)
         again = canonicalize(form.url)
         spelled = "(rejected)" if isinstance(again, Refused) else again.url
         if spelled != form.url:
-            answer["canonical_of_canonical"] = spelled
-    answer["surt"] = surt(url if base is None else resolve(base, url))
-    return answer
+            forms["canonical_of_canonical"] = spelled
+    forms["surt"] = surt(url if base is None else resolve(base, url))
+    return forms
 
 
 def _identity(form: Canonical, grouping: Grouping) -> dict[str, str]:
@@ -117,16 +117,16 @@ def _identity(form: Canonical, grouping: Grouping) -> dict[str, str]:
     }
 
 
-def _readable(url: str, answer: dict[str, Any]) -> Iterator[str]:
+def _readable(url: str, forms: dict[str, Any]) -> Iterator[str]:
     yield harmless(url)
-    if "reason" in answer:
-        yield f"  refused         {answer['reason']}"
-        if "extended" in answer:
+    if "reason" in forms:
+        yield f"  refused         {forms['reason']}"
+        if "extended" in forms:
             yield "  by extension, because it can be fetched:"
-    shown = answer if answer["ok"] else answer.get("extended", {})
+    shown = forms if forms["ok"] else forms.get("extended", {})
     for name, label in _LABELS.items():
         if name in shown:
             yield f"  {label:<15} {shown[name]}"
-    if "canonical_of_canonical" in answer:
-        yield f"  its own form    {answer['canonical_of_canonical']}"
-    yield f"  {'SURT':<15} {harmless(answer['surt'])}"
+    if "canonical_of_canonical" in forms:
+        yield f"  its own form    {forms['canonical_of_canonical']}"
+    yield f"  {'SURT':<15} {harmless(forms['surt'])}"

@@ -283,7 +283,7 @@ def _refuse_near_names(settings: BaseSettings, *, is_guest: bool) -> None:
 def _with_scrapy_pace(settings: BaseSettings) -> dict[str, Any]:
     """Return *settings* with Scrapy's own pace as ours, where a project set one and not the other.
 
-    A project that asks a host every 5 s by DOWNLOAD_DELAY must not be sped up by switching archiving
+    A project that contacts a host every 5 s by DOWNLOAD_DELAY must not be sped up by switching archiving
     on; the gate replaces Scrapy's slots, so it has to keep their promise.
     """
     given: dict[str, Any] = dict(settings)

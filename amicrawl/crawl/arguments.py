@@ -1,4 +1,4 @@
-"""Spider arguments, and what a crawl is asked to do by them.
+"""Spider arguments, and what they have a crawl do.
 
 Arguments are always strings, from a command line, scrapyd or a script; they are checked here, once. What
 a crawl file says stands where a spider's `custom_settings` stand: above the project's settings, below

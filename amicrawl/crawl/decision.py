@@ -46,7 +46,7 @@ class Decision:
     disposition: Disposition
     reason: str = ""
     failure: Failure | None = None
-    """The failure that its row of the index gets, where no server was asked; None for none."""
+    """The failure that its row of the index gets, where no server was contacted; None for none."""
 
 
 DONE = Decision(Disposition.DONE)
@@ -57,7 +57,7 @@ NO_TURN = Decision(Disposition.AGAIN_NOW, "its address has the turn of another h
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """One permission to ask one host, and what a visit finds out."""
+    """One permission to send a request to one host, and what a visit finds out."""
 
     host: int | None
     """The host key whose gate was entered; None where none was."""
@@ -71,7 +71,7 @@ class Ticket:
     """Bytes that were charged for it before its response came."""
     received: int = 0
     """Bytes that its response had."""
-    asked: WireRequest | Refused | None = None
+    wire_request: WireRequest | Refused | None = None
     """What goes over the wire for a request of Scrapy's engine; None for a row visited whole."""
     seed: Seed | None = None
     """What the producer of the URL knows of it, where there is no row."""
@@ -105,8 +105,8 @@ def final_url(capture: Capture) -> str:
 def evidence(capture: Capture) -> Outcome:
     """Return what *capture* says of its host, which decides whether the URL is requested again."""
     # A host that sent one byte, be it of a handshake, is alive, whatever became of the exchange.
-    answered = capture.ttfb_ms is not None or capture.tls is not None
-    return Outcome(status=capture.status, failure=capture.failure, answered=answered)
+    responded = capture.ttfb_ms is not None or capture.tls is not None
+    return Outcome(status=capture.status, failure=capture.failure, responded=responded)
 
 
 def outcome_of(item: CaptureItem) -> Outcome:
@@ -116,7 +116,7 @@ def outcome_of(item: CaptureItem) -> Outcome:
         return evidence(capture)
     return Outcome(
         status=capture.status,
-        answered=True,
+        responded=True,
         found=_found(item),
         latency_ms=min(capture.ttfb_ms or 0, 0xFFFF),
         ip_address=capture.ip_address or "",
@@ -148,7 +148,7 @@ def _found(item: CaptureItem) -> Found:
 
 
 def _retry_after(capture: Capture) -> float:
-    """Return the seconds that the server asks to be left alone for; 0 where it does not."""
+    """Return the seconds for which the server wants no request; 0 where it does not."""
     value = capture.header(b"retry-after")
     if not value:
         return 0.0

@@ -48,7 +48,7 @@ _OURS = frozenset({RobotsMiddleware, PolitenessMiddleware, AsFoundRedirectMiddle
 def obstacle(crawler: Crawler, run: Run) -> str:
     """Return what keeps the rows of *crawler* from being visited directly; empty for nothing.
 
-    To be asked when the engine is there.
+    To be read when the engine is there.
     """
     return next(_obstacles(crawler, run), "")
 
@@ -109,7 +109,7 @@ def direct_visit(crawler: Crawler, run: Run) -> Visit:
     politeness = next((each for each in middlewares if type(each) is PolitenessMiddleware), None)
     for each in middlewares:
         if type(each) is RobotsMiddleware and politeness is not None:
-            # What is not a row is read here, and not decoded before: no coding is asked for.
+            # What is not a row is read here, and not decoded before: no coding is requested.
             each.direct = DirectRequests(
                 visit,
                 politeness,
@@ -169,10 +169,10 @@ class DirectRequests:
         return fetched
 
     async def _visited(self, url: str, ticket: Ticket, meta: Mapping[str, Any]) -> Decision:
-        asked = self._request_of(seed := Seed(url))
-        if not isinstance(asked, Refused):
-            asked = asked._replace(max_body=meta[MAX_BODY])
-        ticket.asked, ticket.seed, ticket.provenance = asked, seed, meta[PROVENANCE]
+        request = self._request_of(seed := Seed(url))
+        if not isinstance(request, Refused):
+            request = request._replace(max_body=meta[MAX_BODY])
+        ticket.wire_request, ticket.seed, ticket.provenance = request, seed, meta[PROVENANCE]
         decision = await self._visit.visit(ticket)
         self._on_visited(ticket, decision)
         return decision
@@ -195,16 +195,16 @@ class ObservedWire:
         return self._wire.fetch(request, departs=departs)
 
     async def _observed(self, request: WireRequest, departs: Callable[[], None]) -> Capture:
-        send, spider, asked = self._signals.send, self._crawler.spider, _request(request.url)
-        send(signals.request_reached_downloader, request=asked, spider=spider)
+        send, spider, shown = self._signals.send, self._crawler.spider, _request(request.url)
+        send(signals.request_reached_downloader, request=shown, spider=spider)
         try:
             capture = await self._wire.fetch(request, departs=departs)
             if capture.failure is None:
-                response = _response(asked, capture)
-                send(signals.response_downloaded, response=response, request=asked, spider=spider)
+                response = _response(shown, capture)
+                send(signals.response_downloaded, response=response, request=shown, spider=spider)
             return capture
         finally:
-            send(signals.request_left_downloader, request=asked, spider=spider)
+            send(signals.request_left_downloader, request=shown, spider=spider)
 
 
 class Announcements:

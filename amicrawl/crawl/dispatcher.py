@@ -1,7 +1,7 @@
 """The dispatcher: starts visits for rows, as many as may be in flight.
 
     while the crawl may start something:
-        take the next row whose host may be asked, and start its visit
+        take the next row whose host may be contacted, and start its visit
         nothing may start now: sleep until the earliest moment that the gates name, or until a visit ends
 
 It belongs to the scheduler, which owns the frontier. A spider that reads responses has no dispatcher.

@@ -88,7 +88,7 @@ class ArchiveDownloader:
             raise
         else:
             if ticket is not None and ticket.outcome is None:
-                # A middleware answered in the server's place, or put another request in this one's:
+                # A middleware responded in the server's place, or put another request in this one's:
                 # nothing was fetched, and there is nothing left to do for this row.
                 ticket.outcome = Outcome(status=0, failure=Failure.REFUSED_BY_CRAWL)
             if isinstance(result, Request) and result is not request:

@@ -41,7 +41,7 @@ _WORDS = (Failure.UNFETCHABLE_URL, Failure.REPEATED_SEED)
 _HALF = 2**64
 _TELLING = 200
 """Characters of the details that are compared; the index cuts them somewhere."""
-_WITH_OTHER_METADATA = "the URL was asked for with other metadata; its capture has a row of its own"
+_WITH_OTHER_METADATA = "the URL was requested with other metadata; its capture has a row of its own"
 
 
 class SkippedLine(NamedTuple):
@@ -165,7 +165,7 @@ async def feed(run: Run, seeds: Iterable[Seed]) -> None:
 
 
 async def offer_seed(run: Run, seed: Seed) -> None:
-    """Offer one seed; one for which nothing is asked gets its row at once."""
+    """Offer one seed; one for which nothing is requested gets its row at once."""
     if left_out := await _offered(run, [seed]):
         await run.left_out.record(left_out)
 

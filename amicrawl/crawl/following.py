@@ -250,7 +250,8 @@ class Following:
             page = Page.of(offer)
             if self._calendars.has_ended(page.url, page.depth_in(AWAY)):
                 return "of a calendar that showed nothing new"
-        # Rows were asked when they were found: only patterns that have come since can say anything new.
+        # Rows were checked when they were found: only patterns that have come since can say anything
+        # new.
         if ignores.added == self._patterns_seen:
             return ""
         page = Page.of(offer)

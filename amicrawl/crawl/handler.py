@@ -51,7 +51,7 @@ class WireHandler(BaseDownloadHandler):
         self._other_fields = self._row_fields[:-1]
 
     async def download_request(self, request: Request) -> Response:
-        """Fetch, record, and only then answer.
+        """Fetch, record, and only then respond.
 
         Raises Scrapy's download exceptions for a fetch without a response, and Stopped where the crawl
         ended before it did.
@@ -62,7 +62,7 @@ class WireHandler(BaseDownloadHandler):
         ticket.attempt = int(request.meta.get("retry_times", 0)) + 1
         if dispatch is None:
             ticket.provenance = provenance_of_request(request)
-        ticket.asked = wire_request(
+        ticket.wire_request = wire_request(
             request,
             seed=None if dispatch is None else dispatch.offer.seed,
             defaults=self._other_fields if dispatch is None else self._row_fields,
@@ -73,7 +73,7 @@ class WireHandler(BaseDownloadHandler):
         if ticket.capture is None:
             raise _refusal(request, decision)
         try:
-            return self._answer(request, ticket, ticket.capture, decision)
+            return self._response(request, ticket, ticket.capture, decision)
         finally:
             ticket.capture.body.close()
 
@@ -81,7 +81,7 @@ class WireHandler(BaseDownloadHandler):
         """End what is still under way."""
         await self._run.wire.close()
 
-    def _answer(
+    def _response(
         self, request: Request, ticket: Ticket, capture: Capture, decision: Decision
     ) -> Response:
         """Return the response that *capture* is, or raise what Scrapy gets in its place."""

@@ -1,4 +1,4 @@
-"""Every private part of Scrapy that is used here, and what a crawl asks of Scrapy's engine.
+"""Every private part of Scrapy that is used here, and what a crawl needs of Scrapy's engine.
 
 There is no public way to these. All of them are looked for before a crawl begins, since a crawl that
 misses one of them later would lose requests, or wait without an end.
@@ -75,7 +75,7 @@ def is_closing(crawler: Crawler) -> bool:
 
 
 def wake(crawler: Crawler) -> None:
-    """Have the engine ask its scheduler for requests soon, and not only at its next heartbeat."""
+    """Have the engine poll its scheduler for requests soon, and not only at its next heartbeat."""
     if (slot := _slot(crawler)) is not None:
         slot.nextcall.schedule()
 
@@ -149,7 +149,7 @@ class ScrapyEngine:
             self._engine.pause()
 
     def resume(self) -> None:
-        """Have it asked again."""
+        """Have it polled again."""
         if self._pauses and self._engine is not None:
             self._engine.unpause()
 

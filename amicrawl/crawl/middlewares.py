@@ -2,10 +2,10 @@
 
 **Politeness** is the last check before the wire, per host key and per address. What the scheduler let go
 has entered its host's gate already, and had its turn at its address if that was known. Here the address
-of a name that was never asked is looked up, and a row that is too early for it goes back to the
+of a name that was never used is looked up, and a row that is too early for it goes back to the
 frontier. Some requests never pass the scheduler (robots.txt, media pipelines, `engine.download_async`):
 they enter the gate here, so that the host's next request is spaced from them too, and a host that was
-given up is not asked by them either. They cannot wait for a turn at an address, since nothing would
+given up is not contacted by them either. They cannot wait for a turn at an address, since nothing would
 bring them back, but they are counted there; robots.txt waits as the row that needs it.
 
 **Redirects:** each hop is a capture of its own, and its target is requested as the server wrote it.
@@ -84,7 +84,7 @@ class PolitenessMiddleware:
         if isinstance(key, Refused):
             return None
         if key.host in run.breaker.given_up:
-            raise IgnoreRequest("the host had not answered before and was given up")
+            raise IgnoreRequest("the host had not responded before and was given up")
         ticket = Ticket(key.host)
         if (decision := await self.admit(url, ticket, words)) is not None:
             raise self._too_early(decision)
@@ -179,7 +179,7 @@ class AsFoundRedirectMiddleware(RedirectMiddleware):
             return response
 
     def _is_wanted_as_it_is(self, request: Request, response: Response) -> bool:
-        """Tell whether the spider asked to see redirects itself, by any of Scrapy's ways to say so."""
+        """Tell whether the spider is to see redirects itself, by any of Scrapy's ways to say so."""
         meta = request.meta
         return bool(
             meta.get("dont_redirect")

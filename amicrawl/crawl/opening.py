@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.config import Identity, Rendering
 from amicrawl.crawl.output import frontier_directory
-from amicrawl.crawl.policy import asked_again_at, changes, policy_of, read_policy, write_policy
+from amicrawl.crawl.policy import changes, policy_of, read_policy, requested_again_at, write_policy
 from amicrawl.crawl.rebuilding import complete, rebuild
 from amicrawl.crawl.resuming import UNREAD_LINKS, read_again, reconcile
 from amicrawl.crawl.standing import Resumed, resumed
@@ -58,7 +58,7 @@ def check_directory(config: CrawlConfig, spec: CrawlSpec) -> None:
         _check_start(config.directory, spec.asked)
     if spec.fresh and directory.exists():
         raise UsageError(
-            f"{config.directory} holds the frontier of a crawl, and fresh=1 asks for none. "
+            f"{config.directory} holds the frontier of a crawl, and fresh=1 allows none. "
             "Name another directory with -a out= or -a run_id=, or leave fresh=1 away to resume."
         )
     if spec.continues and not (directory.exists() or earlier_indexes(config.directory)):
@@ -83,7 +83,7 @@ def _check_start(directory: Path, asked: Mapping[str, str]) -> None:
 
 
 def _starts(asked: Any) -> set[str]:
-    """Return the URLs and lists that a crawl began with which was *asked* for so."""
+    """Return the URLs and lists that a crawl began with, by what it was *asked*."""
     asked = asked if isinstance(asked, dict) else {}
     return {*str(asked.get("url") or "").split(), *filter(None, [str(asked.get("file") or "")])}
 
@@ -124,7 +124,7 @@ def opened_partition(
 
 @dataclass(frozen=True)
 class Opening:
-    """What the frontier of a crawl is opened with: the *partition*, and what the crawl asks of it."""
+    """What the frontier of a crawl is opened with: the *partition*, and what the crawl needs of it."""
 
     partition: LivePartition
     config: CrawlConfig
@@ -153,14 +153,16 @@ class Opening:
             ours=self.spec.takes,
             following=following,
             reads=(self.spec.reads and following is None) or self._renders,
-            asked_again=asked_again_at(before),
+            requested_again=requested_again_at(before),
         )
         let_in = _let_in(partition, changed)
-        asked_again = self._make_old_due(asked_again_at(before)) + let_in
+        requested_again = self._make_old_due(requested_again_at(before)) + let_in
         frontier = self._frontier(now)
         pages = 0 if following is None else self._recall(following, frontier, changed)
         frontier.flush()
-        write_policy(partition.directory, before, policy, asked_again=asked_again > 0, disk=self.disk)
+        write_policy(
+            partition.directory, before, policy, requested_again=requested_again > 0, disk=self.disk
+        )
         found = resumed(frontier, repaired, recrawls=self.spec.continues, ages=self._ages)
         names = tuple(name for part in changed.values() for name in part)
         return frontier, replace(found, changed=names, let_in=let_in, read_again=pages)
@@ -171,15 +173,15 @@ class Opening:
         ages = self.config.recrawl_after if self.spec.recrawl_by_age else None
         return AgeLimits(ages) if ages else None
 
-    def _make_old_due(self, asked_again: int) -> int:
+    def _make_old_due(self, requested_again: int) -> int:
         """Make due what a recrawl by age takes; return how many URLs.
 
-        *asked_again* is when that was done last, in Unix milliseconds; 0 for never.
+        *requested_again* is when that was done last, in Unix milliseconds; 0 for never.
         """
         if self._ages is None:
             return 0
         hour = int(time.time() // 3600)
-        rows = grown_old(self.partition, self._ages, hour=hour, since=asked_again // 3_600_000)
+        rows = grown_old(self.partition, self._ages, hour=hour, since=requested_again // 3_600_000)
         make_due(self.partition, rows, hour=hour)
         return len(rows)
 
@@ -220,7 +222,7 @@ class Opening:
         if frontier.disbelieved:
             logger.warning(
                 "%d hosts were to be left alone for longer than any setting says: the clock was wrong "
-                "when that was noted, or is now. They are asked again.",
+                "when that was noted, or is now. They are requested again.",
                 frontier.disbelieved,
             )
         return frontier
@@ -243,7 +245,7 @@ def _patterns_in(path: Path) -> list[str]:
 
 
 def _longest_wait(config: CrawlConfig) -> float:
-    """Return the seconds for which a rule may keep a host from being asked at the most."""
+    """Return the seconds for which a rule may keep a host from being contacted at the most."""
     caps = (config.retry_after_max, config.backoff_max, config.max_crawl_delay, LONGEST_UNREACHED)
     return max(config.delay, *caps)
 

@@ -1,4 +1,4 @@
-"""Pacing: everything that decides when a host may be asked, put together for one crawl.
+"""Pacing: everything that decides when a host may be contacted, put together for one crawl.
 
     released    the gate starts                                 `enter`, or the frontier's `next`
     admitted    turn at the address, share of the bandwidth     `admit`
@@ -80,10 +80,10 @@ class Pacing:
             self.bandwidth = Bandwidth(
                 total=config.bandwidth or None, per_host=config.host_bandwidth or None
             )
-        self.answer_timeout: AdaptiveTimeout | None = None
+        self.first_byte_timeout: AdaptiveTimeout | None = None
         """None where the time for the whole exchange is all that counts."""
         if config.timeout_floor:
-            self.answer_timeout = AdaptiveTimeout(config.timeout_floor, config.timeout)
+            self.first_byte_timeout = AdaptiveTimeout(config.timeout_floor, config.timeout)
 
     def opens_at(self) -> float:
         """Return the moment from which anything may be released; it may be long past."""
@@ -105,7 +105,7 @@ class Pacing:
             self.gates.end(ticket.host, now)
 
     def slow_down(self, host: int, seconds: float) -> None:
-        """Ask *host* every *seconds* at most, as its robots.txt wishes; only ever lengthens."""
+        """Leave *seconds* between requests to *host*, as its robots.txt says; only ever lengthens."""
         self.gates.set_delay(host, seconds)
         self.pace.set_crawl_delay(host, seconds)
 
@@ -118,7 +118,7 @@ class Pacing:
         self.pace.rules = pace_rules(config)
 
     def withdraw(self, ticket: Ticket) -> None:
-        """Take back that *ticket* entered a gate: no server is asked. It still has to end."""
+        """Take back that *ticket* entered a gate: no server is contacted. It still has to end."""
         if ticket.host is not None:
             self.gates.withdraw(ticket.host, ticket.started)
 
@@ -165,9 +165,9 @@ class Pacing:
             self.addresses.learn(url, capture.ip_address)
 
     def held_back(self, host: int, now: float) -> tuple[str, float | None]:
-        """Return why *host* may not be asked at *now*, and for how many seconds more, None if not known.
+        """Return why *host* gets no request at *now*, and for how many seconds more, None if not known.
 
-        The reason is empty where it may be asked, or as many requests as are allowed are in flight.
+        The reason is empty where it may be contacted, or as many requests as are allowed are in flight.
         """
         gates, opens = self.gates, self.gates.opens_at(host)
         if opens <= now:
@@ -201,7 +201,7 @@ class Pacing:
             # Cut off or put back: a request that went out keeps its distance, back-off included.
             opens = started + self.pace.interval(host)
         else:
-            pace = self.pace.answered(
+            pace = self.pace.responded(
                 host,
                 outcome.status,
                 now=now,
@@ -233,11 +233,11 @@ def pace_rules(config: CrawlConfig) -> PaceRules:
 class AddressPace:
     """The pace of addresses: what is known of names, and the hosts that stand in line.
 
-    Memory follows the names that were asked last, at most 100,000 of them, and the hosts in line.
+    Memory follows the names that were used last, at most 100,000 of them, and the hosts in line.
     """
 
     def __init__(self, delay: float, gates: Gates, breaker: HostBreaker) -> None:
-        """Ask an address every *delay* seconds at most; the hosts in line are held in *gates*."""
+        """Leave *delay* seconds between requests to an address; hosts in line are held in *gates*."""
         # A host that is called comes with its next row, as soon as the frontier has got to it.
         self._lines = AddressGates(delay, patience=max(2 * delay, _LEAST_PATIENCE))
         self._gates = gates
@@ -306,7 +306,7 @@ class Overrides:
     """What holds for single hosts, by `AMICRAWL_HOST_OVERRIDES`; empty for most crawls.
 
     An override holds for the host that it names and for all below it. What robots.txt decides follows
-    the host of the URL, the longest name first. How often a host may be asked follows its host key,
+    the host of the URL, the longest name first. How often a host may be contacted follows its host key,
     since hosts of one registered domain share a gate: of several overrides for one, the longest delay
     and the smallest number count.
     """

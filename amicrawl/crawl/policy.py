@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from amicrawl.disk import Disk
 
 FILE_NAME = "policy.json"
-ASKED_AGAIN = "asked_again"
+REQUESTED_AGAIN = "asked_again"
 """When rows were last made due before their time, in Unix milliseconds: what the index says of failures
 before that is out of date."""
 
@@ -114,7 +114,7 @@ def add_patterns(frontier: Path, patterns: Iterable[str], *, disk: Disk) -> None
     if isinstance(selection, dict):
         named = sorted({*selection.get(_CONTROL, ()), *patterns})
         changed = {"selection": {**selection, _CONTROL: named}}
-        write_policy(frontier, known, changed, asked_again=False, disk=disk)
+        write_policy(frontier, known, changed, requested_again=False, disk=disk)
 
 
 def write_policy(
@@ -122,13 +122,13 @@ def write_policy(
     before: Mapping[str, Any],
     now: Policy | None = None,
     *,
-    asked_again: bool,
+    requested_again: bool,
     disk: Disk,
 ) -> None:
-    """Write down that *now* is in force; with *asked_again*, that rows were made due at this moment."""
+    """Write down that *now* is in force; with *requested_again*, that rows were made due now."""
     known = {**before, **(now or {})}
-    if asked_again:
-        known[ASKED_AGAIN] = int(time.time() * 1000)
+    if requested_again:
+        known[REQUESTED_AGAIN] = int(time.time() * 1000)
     if known == before:
         return
     replace_file(
@@ -138,9 +138,9 @@ def write_policy(
     )
 
 
-def asked_again_at(known: Mapping[str, Any]) -> int:
+def requested_again_at(known: Mapping[str, Any]) -> int:
     """Return when rows were last made due before their time, in Unix milliseconds; 0 for never."""
-    moment = known.get(ASKED_AGAIN, 0)
+    moment = known.get(REQUESTED_AGAIN, 0)
     return moment if isinstance(moment, int) else 0
 
 

@@ -177,14 +177,14 @@ def wire_request(
         fields, hidden = credentials.added_to(fields, target)
     if request.body:
         fields.append((b"Content-Length", b"%d" % len(request.body)))
-    asked = request.meta.get("download_timeout")
+    own = request.meta.get("download_timeout")
     return WireRequest(
         url=target.url,
         wire_url=target.wire_url,
         method=request.method,
         fields=fields,
         body=request.body,
-        timeout=min(float(asked), timeout) if asked else timeout,
+        timeout=min(float(own), timeout) if own else timeout,
         proxy=request.meta.get("proxy") or (credentials.proxy if credentials is not None else ""),
         max_body=request.meta.get(MAX_BODY),
         hidden=hidden,
@@ -207,13 +207,13 @@ class RowRequests:
         if isinstance(target, Refused):
             return target
         # Nearly all rows request the same but for the URL.
-        asked = WireRequest(target.url, target.wire_url, *self._usual)
+        request = WireRequest(target.url, target.wire_url, *self._usual)
         if seed.etag or seed.last_modified:
-            asked = asked._replace(fields=[*self._defaults, *_conditions(seed)])
+            request = request._replace(fields=[*self._defaults, *_conditions(seed)])
         if self._is_secretive:
-            fields, hidden = self._credentials.added_to(asked.fields, target)
-            asked = asked._replace(fields=fields, hidden=hidden)
-        return asked
+            fields, hidden = self._credentials.added_to(request.fields, target)
+            request = request._replace(fields=fields, hidden=hidden)
+        return request
 
 
 def _conditions(seed: Seed) -> Fields:

@@ -88,15 +88,15 @@ def reconcile(
     ours: Ours,
     following: Following | None = None,
     reads: bool = False,
-    asked_again: int = 0,
+    requested_again: int = 0,
 ) -> Reconciled:
     """Make *partition* agree with the index in *directory*, before a frontier is built on it.
 
     *lost_urls* are those whose rows were dropped from the index when it was repaired. *key_of* gives the
     key of a URL or a Refused, *ours* tells whether a host key belongs to this crawl. Where *following*
     links, the pages that the frontier does not know are read again for theirs. With *reads*, it is
-    callbacks that find them, and such pages are fetched again. Failures before *asked_again*, Unix
-    milliseconds, settle nothing: the frontier may have been made to ask again since.
+    callbacks that find them, and such pages are fetched again. Failures before *requested_again*, Unix
+    milliseconds, settle nothing: the frontier may have been made to request them again since.
     """
     opened = partition.opened
     for note in opened.notes:
@@ -119,7 +119,7 @@ def reconcile(
         ours=ours,
         following=following,
         reads=reads,
-        asked_again=asked_again,
+        requested_again=requested_again,
     )
     look.at(rows_from(directory, known), total=total - known)
     if following is not None:
@@ -135,7 +135,7 @@ def reconcile(
 def _say_what_is_unknown(directory: Path, rows: int) -> None:
     if rows:
         logger.warning(
-            "%s holds %s captures and no frontier that knows of them: what is asked for is fetched "
+            "%s holds %s captures and no frontier that knows of them: what is requested is fetched "
             "again. To have it settled by them: amicrawl frontier rebuild %s",
             directory,
             f"{rows:,}",
@@ -155,7 +155,7 @@ class Look:
         ours: Ours,
         following: Following | None = None,
         reads: bool = False,
-        asked_again: int = 0,
+        requested_again: int = 0,
     ) -> None:
         """Take the parameters of `reconcile`."""
         self.captured: set[UrlKey] = set()
@@ -170,7 +170,7 @@ class Look:
         self._ours = ours
         self._following = following
         self._reads = reads
-        self._asked_again = asked_again
+        self._requested_again = requested_again
         self._revisits: list[tuple[UrlKey, dict[str, Any]]] = []
         """Captures that stand for an earlier one, and that the frontier did not know."""
 
@@ -206,7 +206,7 @@ class Look:
         return row.status not in WAITING and is_settled_since(row, hour)
 
     def _take(self, row: dict[str, Any], key: UrlKey, hour: int) -> None:
-        if row["fetched_at"] < self._asked_again and not 200 <= row["status"] < 400:
+        if row["fetched_at"] < self._requested_again and not 200 <= row["status"] < 400:
             return
         frontier, outcome = self._frontier, _outcome(row)
         if frontier.partition.find(*key) is None:

@@ -4,7 +4,7 @@
                   |-> robots.txt fetched the way that its page goes, if nothing is known
 
 Where robots.txt can only be had later (5xx, a connection that breaks), the row goes back to the frontier
-and its host's gate stays shut until it is asked again; after five times its URLs are refused. Where
+and its host's gate stays shut until it is requested again; after five times its URLs are refused. Where
 no server is there at all (no such name, connection refused) and no rules are known from before, the page
 itself is tried: it fails for the same reason, and its row in the index says which. That holds only until
 it does respond, and robots.txt is requested next. What is known is kept in `frontier/robots.json`,
@@ -12,7 +12,7 @@ what is learnt meanwhile in `robots.jsonl` beside it, a line at once for each re
 readers of the frontier need in the rows of its hosts.
 
 What robots.txt decides is for the policy to say: the crawl's, or that of a host by its override. Under
-`obey-but-fetch-requisites` it is asked and its delay kept all the same, but what a page needs to be
+`obey-but-fetch-requisites` it is requested and its delay kept all the same, but what a page needs to be
 shown passes. Under `ignore` it is not requested.
 """
 
@@ -112,7 +112,7 @@ class RobotsMiddleware:
         self._journal: int | None = None
         """The descriptor of what was learnt in this crawl; None until there is something."""
         self._has_passed = False
-        """Whether an origin was passed, and may have to be asked once it responds."""
+        """Whether an origin was passed, and may have to be requested once it responds."""
         self._met: dict[str, float] = {}
         """When what is known expires, by origins whose delay is kept and whose sitemaps were offered."""
         self._policy = run.config.robots
@@ -146,10 +146,10 @@ class RobotsMiddleware:
         if policy is Robots.IGNORE:
             return None
         verdict = self._known.find(origin, now=time.time())
-        asked = verdict is None
+        is_new = verdict is None
         if verdict is None:
             try:
-                verdict = await self._ask(origin, ticket, url)
+                verdict = await self._request(origin, ticket, url)
             except (NotYet, Stopped) as early:
                 return self._give_back(ticket, str(early))
         if self._met.get(origin) != verdict.expires:
@@ -158,9 +158,9 @@ class RobotsMiddleware:
         if policy is Robots.OBEY or is_bound(policy, is_requisite=bool(words.get(REQUISITE))):
             allowed = verdict.allows(url)
             refused = None if allowed else self._refusal(verdict, ticket, waits=allowed is None)
-        if refused is None and asked and _is_row(ticket) and self._spaces_requests(ticket):
+        if refused is None and is_new and _is_row(ticket) and self._spaces_requests(ticket):
             # robots.txt was a request to this host; the page is the next one, and waits for its turn.
-            return Decision(Disposition.AGAIN_NOW, "robots.txt was asked for first")
+            return Decision(Disposition.AGAIN_NOW, "robots.txt was requested first")
         return refused
 
     def _refusal(self, verdict: RobotsVerdict, ticket: Ticket | None, *, waits: bool) -> Decision:
@@ -208,10 +208,10 @@ class RobotsMiddleware:
             self._run.pacing.keep_shut(ticket, self._run.clock() + max(until - time.time(), 0.0))
         if _is_row(ticket):
             self._crawler.stats.inc_value("amicrawl/robots/waits")
-            return Decision(Disposition.AGAIN_NOW, "robots.txt is unreachable, to be asked again")
+            return Decision(Disposition.AGAIN_NOW, "robots.txt is unreachable, to be requested again")
         return Decision(Disposition.GIVEN_UP, "robots.txt is unreachable", Failure.ROBOTS_DENIED)
 
-    async def _ask(self, origin: str, ticket: Ticket | None, url: str) -> RobotsVerdict:
+    async def _request(self, origin: str, ticket: Ticket | None, url: str) -> RobotsVerdict:
         """Return what the robots.txt at *origin* says, requesting it once however many want to know.
 
         It is *url* that needs it first.
@@ -231,7 +231,7 @@ class RobotsMiddleware:
     def _give_back(self, ticket: Ticket | None, reason: str) -> Decision:
         """Have a row, for which not even robots.txt was requested, go as if it had not been sent."""
         if ticket is None or ticket.dispatch is None:
-            reason = "robots.txt could not be asked for yet"
+            reason = "robots.txt could not be requested yet"
             return Decision(Disposition.GIVEN_UP, reason, Failure.ROBOTS_DENIED)
         self._run.pacing.withdraw(ticket)
         return Decision(Disposition.AGAIN_NOW, reason)
@@ -319,19 +319,19 @@ class RobotsMiddleware:
         self._known.keep(origin, verdict)
         self._note(origin, verdict)
         key = self._run.key_of(origin)
-        if verdict.answered and not isinstance(key, Refused) and self._run.has_frontier:
+        if verdict.responded_at and not isinstance(key, Refused) and self._run.has_frontier:
             has_rules = verdict.access is Access.RULES
             self._run.frontier.hosts.note_robots(
                 key.host,
                 body[:_MOST_NOTED] if has_rules else b"",
-                fetched=verdict.answered,
+                fetched=verdict.responded_at,
                 expires=verdict.expires,
                 missing=not has_rules,
             )
         return verdict
 
     def _note(self, origin: str, verdict: RobotsVerdict) -> None:
-        """Write down at once what was learnt of *origin*: a kill must not have it asked again."""
+        """Write down at once what was learnt of *origin*: a kill must not have it requested again."""
         if self._journal is None:
             with contextlib.suppress(OSError):
                 self._journal = self._run.status_disk.create(self._path(JOURNAL))
@@ -355,14 +355,14 @@ class RobotsMiddleware:
         return False
 
     def _slow_down(self, verdict: RobotsVerdict, url: str) -> None:
-        """Have the host of *url* asked no faster than its robots.txt wishes, up to the cap."""
+        """Have the host of *url* contacted no faster than its robots.txt wishes, up to the cap."""
         delay = honoured_delay(verdict.rules, cap=self._run.config.max_crawl_delay)
         key = self._run.key_of(url)
         if isinstance(key, Refused) or not delay.seconds:
             return
         if delay.is_capped:
             logger.warning(
-                "robots.txt of %s asks for a longer delay than AMICRAWL_MAX_CRAWL_DELAY: %g s are kept.",
+                "robots.txt of %s sets a longer delay than AMICRAWL_MAX_CRAWL_DELAY: %g s are kept.",
                 ascii(robots_url(url)),
                 delay.seconds,
             )

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from amicrawl.record import SealedFile, Unkept
     from amicrawl.seed import Seed
 
-_NOTHING_ASKED = CrawlSpec()
+_NO_SPEC = CrawlSpec()
 
 
 class Run(CrawlState):
@@ -84,7 +84,7 @@ class Run(CrawlState):
         self,
         config: CrawlConfig,
         identity: Identity,
-        spec: CrawlSpec = _NOTHING_ASKED,
+        spec: CrawlSpec = _NO_SPEC,
         *,
         engine: EngineControls,
         clock: Callable[[], float] = time.monotonic,
@@ -100,7 +100,7 @@ class Run(CrawlState):
         self.pacing = Pacing(config, self.breaker, key_of=self.key_of)
         self.gates, self.pace = self.pacing.gates, self.pacing.pace
         self.left_out = LeftOut(config.directory, record=self.record_skipped)
-        """The lines of the seed list for which nothing is asked."""
+        """The lines of the seed list for which nothing is requested."""
         # Late: the visit opens the frontier.
         self.reading = ResponsesInUse(lambda ticket: self.visit.settle(ticket))  # noqa: PLW0108
         """The rows whose responses callbacks are reading."""
@@ -148,7 +148,7 @@ class Run(CrawlState):
         return make_wire(
             self.config,
             resolver=self.resolver,
-            patience=self.pacing.answer_timeout,
+            patience=self.pacing.first_byte_timeout,
             on_lag=self._looked_at_loop,
         )
 
@@ -182,7 +182,7 @@ class Run(CrawlState):
             wire or self.wire,
             keep=self.recorder.record,
             count=self.count,
-            keep_unasked=self.record_skipped,
+            record_skipped=self.record_skipped,
             fail=self.fail,
             breaker=self.breaker,
             limit=self.limit,
@@ -406,7 +406,7 @@ class Run(CrawlState):
     def leave(self, ticket: Ticket, *, read_as: Request | None = None) -> None:
         """Take back *ticket*, which a request of Scrapy's engine brought.
 
-        A row whose answer a callback is to read, as that of the request *read_as*, is settled when it
+        A row whose response a callback is to read, as that of the request *read_as*, is settled when it
         was read.
         """
         if read_as is not None and ticket.dispatch is not None and self.visit.response_received(ticket):

@@ -65,7 +65,7 @@ class FrontierScheduler(BaseScheduler):
         self._spider: Spider | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._passing_over: set[asyncio.Task[Decision]] = set()
-        self._is_asked = False
+        self._has_begun = False
         """Whether the engine has come for a request: all of Scrapy's components are there by then."""
 
     @classmethod
@@ -136,14 +136,14 @@ class FrontierScheduler(BaseScheduler):
         return self._beside.enqueue_request(request)
 
     def next_request(self) -> Request | None:
-        """Return a request whose host may be asked now, or None and have the engine woken in time.
+        """Return a request whose host may be contacted now, or None and have the engine woken in time.
 
         None, too, while the run is paused, or may not write: its `resume` wakes the engine. And once it
         is to end: Scrapy takes a moment to hear of that.
         """
         self._settle_what_was_read()
-        if not self._is_asked:
-            self._is_asked = True
+        if not self._has_begun:
+            self._has_begun = True
             self._begin_direct()
         if self._run.stopping or self._run.paused or not self._run.may_write():
             self._disarm()
@@ -250,7 +250,8 @@ class FrontierScheduler(BaseScheduler):
         while (request := self._parking.next(now)) is not None:
             if self._admit_beside(request, now):
                 return request
-        # Asking an empty queue costs more than a turn of the frontier; it is filled through us alone.
+        # Looking into an empty queue costs more than a turn of the frontier; it is filled through us
+        # alone.
         while self._beside_may_hold and not self._parking.full:
             request = self._beside.next_request()
             if request is None:

@@ -43,13 +43,13 @@ class Tally:
     ok: int = 0
     """2xx and other responses that are in no class below, unchanged ones excepted."""
     unchanged: int = 0
-    """Answers equal to an earlier capture."""
+    """Responses equal to an earlier capture."""
     redirect: int = 0
-    """3xx answers."""
+    """3xx responses."""
     client_error: int = 0
-    """4xx answers."""
+    """4xx responses."""
     server_error: int = 0
-    """5xx answers."""
+    """5xx responses."""
     failed: int = 0
     """Fetches that brought no response."""
     skipped: int = 0
@@ -99,7 +99,7 @@ class Tally:
     def add(self, status: int, failure: Failure | None, *, unchanged: bool, rows: int = 1) -> None:
         """Count *rows* rows of the index that say this."""
         if failure is not None:
-            name = "skipped" if failure.never_asked else "failed"
+            name = "skipped" if failure.never_requested else "failed"
             self.failures[failure.value] += rows
         elif unchanged:
             name = "unchanged"
@@ -145,7 +145,7 @@ class CrawlState:
         self.paused: frozenset[str] = frozenset()
         """The reasons for which nothing new is started; empty while the crawl runs."""
         self.stopping = False
-        """Whether the crawl was asked to end; what is in flight is being waited for."""
+        """Whether the crawl is to end; what is in flight is being waited for."""
         self.finish_reason = ""
         """Scrapy's word for how the crawl ended; empty while it runs."""
         self.opening_fault: AmicrawlError | None = None

@@ -1,4 +1,4 @@
-"""Visit: the life of one URL, from the moment its host may be asked to its settled row.
+"""Visit: the life of one URL, from the moment its host may be contacted to its settled row.
 
     admit      the turn of its address, then the crawl's rules in their order (robots.txt, politeness)
     exchange   the request goes over the wire, and comes back as a `Capture`
@@ -9,7 +9,7 @@
 
 Scrapy has no part in it. A row that no callback reads takes the whole way in one call. A request of
 Scrapy's engine was admitted by its middlewares and is settled when it has left the downloader; between
-the two it takes the same way, and brings its `asked` along.
+the two it takes the same way, and brings its `wire_request` along.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class Rule(Protocol):
     """What may keep a request from being sent: the part of a downloader middleware that decides."""
 
     async def admit(self, url: str, ticket: Ticket, words: Mapping[str, object]) -> Decision | None:
-        """Return why *url* is not asked for now; None where it is. *words* are those of its row."""
+        """Return why *url* is not requested now; None where it is. *words* are those of its row."""
 
 
 class Exchanger(Protocol):
     """What carries a request out."""
 
     async def fetch(self, request: WireRequest, *, departs: Callable[[], None]) -> Capture:
-        """Return what was sent and received; *departs* is called just before a server is asked."""
+        """Return what was sent and received; *departs* is called just before a server is contacted."""
 
 
 class Links(Protocol):
@@ -111,8 +111,8 @@ class Visit:
     """Stores a capture and its row."""
     count: Callable[[CaptureItem], None]
     """Counts what was stored."""
-    keep_unasked: Callable[[Seed, Failure, str, Provenance], Awaitable[None]]
-    """Stores the row of a URL that was not asked for."""
+    record_skipped: Callable[[Seed, Failure, str, Provenance], Awaitable[None]]
+    """Stores the row of a URL that was not requested."""
     fail: Callable[[AmicrawlError], None]
     """Called with what makes the crawl fail."""
     breaker: HostBreaker
@@ -131,11 +131,12 @@ class Visit:
     async def visit(self, ticket: Ticket) -> Decision:
         """Visit the URL of *ticket*, and return what becomes of it.
 
-        A ticket without `asked` is a row, and takes the whole way: it is settled when this returns, and
-        nothing is raised. Otherwise the caller gets its `capture`, closes the body, and calls `leave`.
+        A ticket without `wire_request` is a row, and takes the whole way: it is settled when this
+        returns, and nothing is raised. Otherwise the caller gets its `capture`, closes the body, and
+        calls `leave`.
         """
-        if ticket.asked is not None:
-            return await self._fetch(ticket, ticket.asked)
+        if ticket.wire_request is not None:
+            return await self._fetch(ticket, ticket.wire_request)
         dispatch = ticket.dispatch
         assert dispatch is not None
         try:
@@ -169,20 +170,20 @@ class Visit:
             self.leave(ticket)
 
     def _admit(self, ticket: Ticket, dispatch: Dispatch) -> Decision | None:
-        """Return why *dispatch* is not asked for now, by what the crawl knows; None where it may be."""
+        """Return why *dispatch* is not requested now, by what the crawl knows; None where it may be."""
         if dispatch.skip:
-            reason = "the host had not answered before and was given up"
+            reason = "the host had not responded before and was given up"
             return Decision(Disposition.GIVEN_UP, reason, Failure.HOST_SKIPPED)
         if self.refusal_of is not None and (reason := self.refusal_of(dispatch)):
-            # No server is asked: the next row of the host need not wait on its account.
+            # No server is contacted: the next row of the host need not wait on its account.
             self.pacing.withdraw(ticket)
             return Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
         return None if self.pacing.admit(ticket, dispatch.offer.seed.url, self.clock()) else NO_TURN
 
-    async def _fetch(self, ticket: Ticket, asked: WireRequest | Refused) -> Decision:
+    async def _fetch(self, ticket: Ticket, request: WireRequest | Refused) -> Decision:
         """Exchange and judge; what is the last word on the URL is kept, and followed."""
-        if isinstance(asked, Refused):
-            decision = Decision(Disposition.GIVEN_UP, asked.reason, Failure.UNFETCHABLE_URL)
+        if isinstance(request, Refused):
+            decision = Decision(Disposition.GIVEN_UP, request.reason, Failure.UNFETCHABLE_URL)
             await self._refuse(ticket, decision)
             return decision
         pacing, under_way = self.pacing, self.exchanges.tasks
@@ -190,7 +191,7 @@ class Visit:
         assert task is not None
         under_way.add(task)
         try:
-            capture = await self.exchange(ticket, asked)
+            capture = await self.exchange(ticket, request)
         except NotBegun:
             return STOPPED
         except asyncio.CancelledError:
@@ -202,7 +203,7 @@ class Visit:
         if capture.failure is Failure.ENDED_HERE and ticket.dispatch is not None:
             return await self._ended_here(capture)
         ticket.capture = capture
-        pacing.arrived(ticket, capture, url=asked.url, proxied=bool(asked.proxy))
+        pacing.arrived(ticket, capture, url=request.url, proxied=bool(request.proxy))
         if ticket.dispatch is not None and capture.failure is not None:
             outcome = evidence(capture)
             if self.frontier.decide(ticket.dispatch, outcome) is Settled.AGAIN:
@@ -227,10 +228,10 @@ class Visit:
         await asyncio.sleep(_EXHAUSTED)
         return STOPPED
 
-    def exchange(self, ticket: Ticket, asked: WireRequest) -> Awaitable[Capture]:
-        """Carry *asked* out for *ticket*, and return what came of it."""
+    def exchange(self, ticket: Ticket, request: WireRequest) -> Awaitable[Capture]:
+        """Carry *request* out for *ticket*, and return what came of it."""
         return self.wire.fetch(
-            asked, departs=partial(self.pacing.departs, ticket, asked.url, self.clock)
+            request, departs=partial(self.pacing.departs, ticket, request.url, self.clock)
         )
 
     async def _keep(self, ticket: Ticket, capture: Capture) -> Decision:
@@ -263,11 +264,11 @@ class Visit:
         return DONE
 
     async def _refuse(self, ticket: Ticket, decision: Decision) -> None:
-        """Give a URL that no server was asked for its row in the index."""
+        """Give a URL for which no server was contacted its row in the index."""
         assert decision.failure is not None
         try:
             seed, found = _seed_of(ticket), _provenance_of(ticket)
-            await self.keep_unasked(seed, decision.failure, decision.reason, found)
+            await self.record_skipped(seed, decision.failure, decision.reason, found)
         except AmicrawlError as fault:
             self.fail(fault)
             return
@@ -293,7 +294,7 @@ class Visit:
         return None
 
     def response_received(self, ticket: Ticket) -> bool:
-        """Open the gate for a row whose answer a callback is to read, and which is settled afterwards.
+        """Open the gate for a row whose response a callback is to read, and which is settled afterwards.
 
         Where no further attempt follows, that is; else False, and nothing changes.
         """

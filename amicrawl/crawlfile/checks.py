@@ -191,7 +191,7 @@ def _says(check: Callable[[str], object]) -> Callable[[str], str]:
 def _web_address(value: str) -> str:
     found = fetchable(value)
     if isinstance(found, Refused):
-        return f"{value!r} cannot be asked for: {found.reason}."
+        return f"{value!r} cannot be requested: {found.reason}."
     if "@" in value.partition("://")[2].partition("/")[0]:
         return "the URL contains a user name or a password, which do not belong in a crawl file."
     return ""

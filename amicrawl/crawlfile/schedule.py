@@ -39,7 +39,7 @@ class CrawlSchedule:
     every: timedelta | None = None
     """How long after its end a finished crawl is due again; None: always."""
     recrawl: bool = False
-    """Whether it is then asked again in place."""
+    """Whether it is then requested again in place."""
 
     @property
     def every_text(self) -> str:
@@ -123,7 +123,7 @@ def last_crawls(out: Path, run_id: str) -> list[LastCrawl]:
 
 def _is_of(name: str, pattern: str) -> bool:
     try:
-        datetime.strptime(name, pattern)  # noqa: DTZ007  # only whether it can be one is asked
+        datetime.strptime(name, pattern)  # noqa: DTZ007  # only whether it can be one is checked
     except ValueError:
         return False
     return True

@@ -159,7 +159,7 @@ def _cookie(parts: Sequence[str]) -> Cookie | None:
 def cookie_field(cookies: Iterable[Cookie], url: str, *, now: float) -> str:
     """Return the value of the `Cookie` field of a request for *url* at *now* (Unix); empty for none.
 
-    *url* is one that can be asked for. Cookies with longer paths come first (RFC 6265, 5.4).
+    *url* is one that can be requested. Cookies with longer paths come first (RFC 6265, 5.4).
     """
     parts = urlsplit(url)
     host, path = (parts.hostname or "").removesuffix("."), parts.path or "/"

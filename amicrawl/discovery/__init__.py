@@ -8,7 +8,7 @@
 
 Each of these names the rule that decided. A URL that passes is canonicalised and offered to the
 frontier by the caller; what only the frontier can know (counts of a host, payloads met
-before, calendars and shops without end) is asked there. To read on, begin with `links.py`.
+before, calendars and shops without end) is checked there. To read on, begin with `links.py`.
 """
 
 from typing import TYPE_CHECKING

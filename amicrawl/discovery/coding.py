@@ -19,7 +19,7 @@ _MOST_CODINGS = 2
 """Nested codings; no honest server sends more."""
 _PIECE = 65_536
 _WINDOW = 8 << 20
-"""Bytes that a zstd frame may ask a reader to hold (RFC 8878, 3.1.1.1.2)."""
+"""Bytes that a zstd frame may require a reader to hold (RFC 8878, 3.1.1.1.2)."""
 
 
 class _Decoder(Protocol):

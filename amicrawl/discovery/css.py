@@ -1,4 +1,4 @@
-"""CSS: the URLs that a style sheet, a style element or a style attribute asks for.
+"""CSS: the URLs that a style sheet, a style element or a style attribute refers to.
 
 Comments and strings are skipped, so that no reference is read from them. One pass
 over the text; the patterns never go back, so time grows with the text and no faster.

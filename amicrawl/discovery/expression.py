@@ -92,5 +92,5 @@ def searching(text: str) -> Callable[..., object] | None:
 
 
 def searchable(url: str) -> str:
-    """Return *url* in ASCII, what is not percent-encoded: as it is asked for, and as RE2 can read it."""
+    """Return *url* in ASCII, what is not percent-encoded: as it is requested, and as RE2 can read it."""
     return url if url.isascii() else quote_from_bytes(octets(url), safe=_PRINTABLE)

@@ -126,7 +126,7 @@ class IgnoreSet:
 
     @property
     def has_placeholders(self) -> bool:
-        """Whether an expression asks for the start URL that a URL comes from."""
+        """Whether an expression refers to the start URL that a URL comes from."""
         return bool(self._with_placeholder)
 
     @property

@@ -34,7 +34,7 @@ _REQUISITE_RELATIONS = (
     *("preload", "modulepreload", "prefetch", "manifest"),
 )
 _LINK_RELATIONS = ("canonical", "alternate", "next", "prev")
-# The first two open a connection and ask for nothing; the others name interfaces for programs.
+# The first two open a connection and request nothing; the others name interfaces for programs.
 _IDLE_RELATIONS = frozenset(
     {"dns-prefetch", "preconnect", "pingback", "profile", "edituri", "wlwmanifest"}
 )

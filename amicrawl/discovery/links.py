@@ -12,7 +12,7 @@
 Other types cost a look at their name. Bounded in bytes, links, and characters; one pass without going
 back, so in time as well. Nothing here raises on what a server sent.
 
-Whether a link is wanted is asked in `scope.py` and `ignores.py`.
+Whether a link is wanted is decided in `scope.py` and `ignores.py`.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     requisite?  ->  scope  ->  ignores  ->  shape
 
-Every answer names its rule, since the question that comes later is why a page is there, or is not.
+Every result names its rule, since the question that comes later is why a page is there, or is not.
 """
 
 from __future__ import annotations

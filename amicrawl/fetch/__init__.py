@@ -8,7 +8,7 @@ request:
     pool        keeps connections for the next request            network
     resolver    looks the host name up                            network, threads
     guard       says which addresses may be dialled               pure
-    dialer      connects, through `proxy` and `tls` where asked   network
+    dialer      connects, through `proxy` and `tls` where needed  network
     connection  one socket and its TLS layers                     network
     exchange    sends, receives, keeps to the limits              network
     response    sorts the response, and knows where it ends       pure but for the spool

@@ -1,7 +1,7 @@
 """Connection: one socket of the event loop, with the TLS layers on top of it, as plain bytes.
 
 The receiver of a connection changes over its life: a `Conversation` until it is set up, through a proxy
-and TLS where they are asked for, then an exchange for each request, and the pool while it is idle.
+and TLS where they are requested, then an exchange for each request, and the pool while it is idle.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Connection(asyncio.Protocol):
     def waited(self) -> float:
         """Return for how many seconds the bytes just received were waiting for the loop.
 
-        The system knows when data came, to some milliseconds; where it does not say, the answer is 0.
+        The system knows when data came, to some milliseconds; where it does not say, the result is 0.
         """
         if _TCP_INFO is None or not self.open:
             return 0.0
@@ -193,7 +193,7 @@ class Connection(asyncio.Protocol):
         self._end(_NO_CLOSURE_ALERT if self._layers else None)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Take note of the end; what the system still holds of an answer is read first."""
+        """Take note of the end; what the system still holds of a response is read first."""
         if not self.open:
             return
         detail = sentence_of(exc) if isinstance(exc, OSError) else str(exc or "The connection was lost.")
@@ -267,7 +267,7 @@ class Conversation:
         """Return the bytes up to the next blank line. Raises ValueError beyond *limit*."""
         while (end := end_of_head(self._buffer)) is None:
             if len(self._buffer) > limit:
-                raise ValueError("its answer is too long")
+                raise ValueError("its response is too long")
             await self.more()
         return await self.exactly(end)
 

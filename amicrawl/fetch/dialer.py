@@ -1,4 +1,4 @@
-"""Dialer: connections to vetted addresses only, through a proxy and TLS where they are asked for.
+"""Dialer: connections to vetted addresses only, through a proxy and TLS where they are requested.
 
 A name is looked up once, its addresses are judged by the guard, and those very addresses are dialled:
 the first one and, after 250 ms without a connection or as soon as it fails, the next one beside it (RFC
@@ -17,7 +17,7 @@ from amicrawl.capture import Failure
 from amicrawl.fetch.connection import Connection, Conversation
 from amicrawl.fetch.failures import NotConnectedError, failure_of, sentence_of
 from amicrawl.fetch.guard import literal
-from amicrawl.fetch.proxy import ProxyKind, ask_socks, open_tunnel, proxy_of
+from amicrawl.fetch.proxy import ProxyKind, open_socks, open_tunnel, proxy_of
 from amicrawl.fetch.resolver import Unresolved
 
 if TYPE_CHECKING:
@@ -92,14 +92,14 @@ class Dialer:
     async def _dial(self, route: Route, tried: list[str], *, within: float) -> Connection:
         host, port = route.host_and_port()
         proxy = proxy_of(route.proxy) if route.proxy else None
-        asked, dialled = host, (host, port)
+        wanted, dialled = host, (host, port)
         if proxy is not None:
-            asked, dialled = await self._for_proxy(proxy, host, within=within), proxy.host_and_port
+            wanted, dialled = await self._for_proxy(proxy, host, within=within), proxy.host_and_port
         addresses = await self._addresses(dialled[0], within=within, proxied=proxy is not None)
         connection = await self._first_of(addresses, dialled[1], route, tried)
         try:
             if proxy is not None:
-                await self._through(connection, proxy, route, (asked, port))
+                await self._through(connection, proxy, route, (wanted, port))
             if route.scheme == "https":
                 await self._secure(connection, host, port, route)
                 connection.tls = connection.top.tls
@@ -111,7 +111,7 @@ class Dialer:
         return connection
 
     async def _for_proxy(self, proxy: Proxy, host: str, *, within: float) -> str:
-        """Return what *proxy* is asked for in place of *host*.
+        """Return what *proxy* is to connect to in place of *host*.
 
         It is judged here, as far as it is known: the proxy has no guard of ours.
         """
@@ -127,11 +127,11 @@ class Dialer:
         address = literal(host)
         if address is not None:
             return self._allowed([address])
-        answer = await self._resolver.addresses(host, within=within)
-        if isinstance(answer, Unresolved):
-            failure = Failure.PROXY if proxied else answer.failure
-            raise NotConnectedError(answer.detail, failure)
-        return self._allowed(answer)
+        found = await self._resolver.addresses(host, within=within)
+        if isinstance(found, Unresolved):
+            failure = Failure.PROXY if proxied else found.failure
+            raise NotConnectedError(found.detail, failure)
+        return self._allowed(found)
 
     def _allowed(self, addresses: Sequence[str]) -> list[str]:
         allowed = [address for address in addresses if self._guard.refusal(address) is None]
@@ -202,7 +202,7 @@ class Dialer:
             authorization = route.proxy_authorization or proxy.authorization
             await open_tunnel(connection, talk, authority, authorization)
         else:
-            await ask_socks(connection, talk, proxy, host, port)
+            await open_socks(connection, talk, proxy, host, port)
 
     async def _secure(self, connection: Connection, host: str, port: int, route: Route) -> None:
         if self._tls is None:

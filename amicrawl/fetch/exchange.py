@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from amicrawl.fetch.response import Head
 
 _PIECE = 64 * 1024
-# Where the loop is less late than this, the system is not asked when bytes came: it costs some 2 us.
-_WORTH_ASKING = 0.02
+# Where the loop is less late than this, the system is not queried for when bytes came: it costs some 2
+# us.
+_WORTH_A_CALL = 0.02
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,22 +86,44 @@ class Exchange:
 
     `ended` is done when the exchange is over, successful or not; the attributes say how. It raises
     nothing but OutputError, where the body cannot be spooled, and what *watcher* raises. Where the
-    loop is late, the system is asked when bytes came. With
-    *answer_within*, the first byte has to come so many seconds after the last one was sent. Moments are
-    those of `time.monotonic`. `wake` must be called when `wake_at` has passed.
+    loop is late, the system is queried for when bytes came. With
+    *first_byte_within*, the first byte has to come so many seconds after the last one was sent. Moments
+    are those of `time.monotonic`. `wake` must be called when `wake_at` has passed.
     """
 
     __slots__ = (
-        "_answer_within", "_deadline", "_handed", "_lateness", "_limits", "_message",
-        "_quiet_by", "_unasked", "_unsent",
-        "_watcher", "_window_bytes", "_window_start", "began", "body", "connection", "detail", "ended",
-        "failure", "first_byte", "last_byte", "reader", "reusable", "sent", "sent_at", "started",
-        "truncated", "wake_at",
+        "_deadline",
+        "_first_byte_within",
+        "_handed",
+        "_lateness",
+        "_limits",
+        "_message",
+        "_quiet_by",
+        "_unsent",
+        "_unsolicited",
+        "_watcher",
+        "_window_bytes",
+        "_window_start",
+        "began",
+        "body",
+        "connection",
+        "detail",
+        "ended",
+        "failure",
+        "first_byte",
+        "last_byte",
+        "reader",
+        "reusable",
+        "sent",
+        "sent_at",
+        "started",
+        "truncated",
+        "wake_at",
     )  # fmt: skip
 
     def __init__(
         self, connection: Connection, message: Message, *, limits: Limits, deadline: float,
-        ended: Future[None], max_body: int, lateness: Lateness, answer_within: float | None = None,
+        ended: Future[None], max_body: int, lateness: Lateness, first_byte_within: float | None = None,
         watcher: Watcher | None = None,
     ) -> None:  # fmt: skip
         self.ended = ended
@@ -128,11 +151,11 @@ class Exchange:
         self.wake_at = inf
         self._message = message
         self._handed = 0
-        self._unasked = False
+        self._unsolicited = False
         self._unsent = memoryview(b"")
         self._limits = limits
         self._deadline = deadline
-        self._answer_within = answer_within
+        self._first_byte_within = first_byte_within
         self._watcher = watcher
         self._lateness = lateness
         self._quiet_by: float | None = None
@@ -145,7 +168,7 @@ class Exchange:
         self.began = self._window_start = time.monotonic()
         if isinstance(connection.receiver, Conversation):
             early = connection.receiver.take()
-            self._unasked = bool(early) or connection.spoke_first()
+            self._unsolicited = bool(early) or connection.spoke_first()
         connection.receiver = self
         if not connection.open:
             self.closed("The connection was lost before the request was sent.")
@@ -202,7 +225,7 @@ class Exchange:
         now = time.monotonic()
         if self.first_byte is None:
             late = self._lateness
-            if late.seconds > _WORTH_ASKING or now - late.due > _WORTH_ASKING:
+            if late.seconds > _WORTH_A_CALL or now - late.due > _WORTH_A_CALL:
                 # The server must not be blamed for a busy loop.
                 now = max(self.began, now - self.connection.waited())
             self.first_byte = now
@@ -224,7 +247,9 @@ class Exchange:
             if self.first_byte is not None:
                 self._finish(self.reader.end(orderly=detail is None))
             elif detail is None:
-                self._fail(Failure.EMPTY_RESPONSE, "The server closed the connection without an answer.")
+                self._fail(
+                    Failure.EMPTY_RESPONSE, "The server closed the connection without a response."
+                )
             else:
                 self._fail(Failure.CONNECTION_RESET, one_line(detail))
         except OutputError as error:
@@ -272,7 +297,7 @@ class Exchange:
     def _judge(self, more: More) -> None:
         """Finish, or wait as long as what has come so far deserves."""
         if more is More.NONE:
-            self.reusable = not (self._unasked or self._unsent or self.sent_at is None)
+            self.reusable = not (self._unsolicited or self._unsent or self.sent_at is None)
             self.ended.set_result(None)
         elif more is More.MUST:
             self._quiet_by = None
@@ -286,8 +311,8 @@ class Exchange:
     def _arm(self) -> None:
         """Set the next moment at which time alone can end the exchange."""
         when = min(self._deadline, self._window_start + self._limits.min_rate_time)
-        if self._answer_within is not None and self.first_byte is None and self.sent_at is not None:
-            when = min(when, self.sent_at + self._answer_within)
+        if self._first_byte_within is not None and self.first_byte is None and self.sent_at is not None:
+            when = min(when, self.sent_at + self._first_byte_within)
         self.wake_at = when if self._quiet_by is None else min(when, self._quiet_by)
 
     def _look_at_the_clock(self, now: float) -> None:
@@ -296,16 +321,16 @@ class Exchange:
         elif now >= self._deadline:
             self._out_of_time("The time for the exchange ran out.")
         elif self._is_overdue(now):
-            self._out_of_time(f"No answer began within {self._answer_within:g} s.")
+            self._out_of_time(f"No response began within {self._first_byte_within:g} s.")
         elif now >= self._window_start + self._limits.min_rate_time and self._is_slow(now):
             self._out_of_time(f"Fewer than {self._limits.min_rate} bytes a second came.")
         else:
             self._arm()
 
     def _is_overdue(self, now: float) -> bool:
-        if self._answer_within is None or self.sent_at is None or self.first_byte is not None:
+        if self._first_byte_within is None or self.sent_at is None or self.first_byte is not None:
             return False
-        return now >= self.sent_at + self._answer_within
+        return now >= self.sent_at + self._first_byte_within
 
     def _is_slow(self, now: float) -> bool:
         """Judge the window that has passed, and begin the next one."""

@@ -3,10 +3,10 @@
 Refused is whatever does not belong to the public Internet by IANA's special-purpose registries (RFC 6890
 and successors), and the addresses at which clouds hand out credentials. An operator can allow networks.
 
-The question is asked about the address a socket is about to connect to, at every connection, the proxy's
+The rule is applied to the address a socket is about to connect to, at every connection, the proxy's
 included, and never about a name. So it does not matter how a URL spells an address (`0x7f.1`,
 `2130706433`, `[::ffff:127.0.0.1]`), nor that a name resolves to a public address when it is looked at
-and to a private one when it is dialled: there is one look-up, and its answer is what is judged. Behind a
+and to a private one when it is dialled: there is one look-up, and its result is what is judged. Behind a
 proxy the proxy dials; what it may reach is for the proxy to say.
 
 Pure: no I/O.
@@ -118,7 +118,7 @@ class Guard:
         """
         if isinstance(address, str):
             with suppress(OSError, ValueError):
-                # A broad crawl asks for each connection, and `ipaddress` takes five times as long.
+                # A broad crawl checks each connection, and `ipaddress` takes five times as long.
                 return self._refusal_v4(int.from_bytes(socket.inet_pton(socket.AF_INET, address)))
             try:
                 address = ipaddress.ip_address(address)

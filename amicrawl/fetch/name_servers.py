@@ -1,8 +1,8 @@
-"""Name servers, asked over the network by c-ares on the event loop: thousands of names a second.
+"""Name servers, queried over the network by c-ares on the event loop: thousands of names a second.
 
 They are those of `/etc/resolv.conf`, unless others are given. The hosts file and the search rules of the
 system are followed, and addresses hold as long as their records do (TTL). That a name does not exist is
-believed only of a name server that says so; no answer, a refusal or a failure of one is a failed
+believed only of a name server that says so; no response, a refusal or a failure of one is a failed
 look-up.
 """
 
@@ -30,7 +30,7 @@ SYSTEM = "system"
 _PORT = 53
 _MOST_SERVERS = 8
 _LONGEST_TTL = 24 * 3600.0
-_SHORTEST_TTL = 1.0  # or a record without one would be asked for by every request at once
+_SHORTEST_TTL = 1.0  # or a record without one would be queried by every request at once
 _SHORTEST_SLEEP, _LONGEST_SLEEP = 0.02, 1.0
 _RECEIVE_BUFFER = 1024**2
 _DOES_NOT_EXIST = frozenset({ares.ARES_ENOTFOUND, ares.ARES_ENODATA, ares.ARES_EBADNAME})
@@ -39,8 +39,8 @@ _DOES_NOT_EXIST = frozenset({ares.ARES_ENOTFOUND, ares.ARES_ENODATA, ares.ARES_E
 def make_resolver(names: Sequence[str] = (), *, timeout: float = 1.5, tries: int = 3) -> Resolver:
     """Return what looks names up at the servers *names*, `192.0.2.53`, `192.0.2.53:5353` or `[::1]:53`.
 
-    None given: those of the system; `system`: its resolver. An answer is waited for *timeout* seconds,
-    then asked for again, *tries* times in all. Raises UsageError for what is not an address.
+    None given: those of the system; `system`: its resolver. A response is waited for *timeout* seconds,
+    then the query is sent again, *tries* times in all. Raises UsageError for what is not an address.
     """
     if list(names) == [SYSTEM]:
         return Resolver(Threads(system_lookup))
@@ -61,9 +61,9 @@ class NameServers:
         self._timer: asyncio.TimerHandle | None = None
 
     def look_up(self, host: str, done: Done) -> None:
-        """Ask for the IPv4 and IPv6 addresses of *host*."""
+        """Query the IPv4 and IPv6 addresses of *host*."""
 
-        def answered(result: Any, error: int | None) -> None:
+        def looked_up(result: Any, error: int | None) -> None:
             self._pending -= 1
             if error is not None:
                 done(_failed(error), 0)
@@ -76,7 +76,7 @@ class NameServers:
         self._pending += 1
         try:
             channel = self._channel or self._open()
-            channel.getaddrinfo(host, None, type=socket.SOCK_STREAM, callback=answered)
+            channel.getaddrinfo(host, None, type=socket.SOCK_STREAM, callback=looked_up)
         except (pycares.AresError, UnicodeError) as error:
             self._pending -= 1
             done(Unresolved(Failure.NAME_LOOKUP_FAILED, f"The look-up failed: {error}."), 0)
@@ -125,7 +125,7 @@ class NameServers:
             self._channel.process_fd(readable, writable)
 
     def _sleep(self) -> None:
-        """Have questions that were not answered in time asked again, as long as there are any."""
+        """Have queries without a response in time sent again, as long as there are any."""
         if self._timer is None and self._channel is not None and self._pending:
             due: float = self._channel.timeout()  # type: ignore[no-untyped-call]
             wait = max(_SHORTEST_SLEEP, min(due, _LONGEST_SLEEP))

@@ -126,7 +126,7 @@ class Pool:
             self.discard(next(iter(self._idle)))
 
     def drop(self, lane: Lane, connection: Connection) -> None:
-        """Close *connection*, which was in use: nothing else can be asked for on it."""
+        """Close *connection*, which was in use: nothing else can be requested on it."""
         lane.in_use -= 1
         connection.close()
         # Its server may close every connection: waiting for another one is useless.

@@ -1,6 +1,6 @@
-"""Proxies: reading their URLs, and asking them for a connection (RFC 9110, 9.3.6; RFC 1928, RFC 1929).
+"""Proxies: reading their URLs, and having them connect (RFC 9110, 9.3.6; RFC 1928, RFC 1929).
 
-What a proxy is asked with, passwords above all, goes to the proxy alone: neither through a tunnel nor
+What authenticates to a proxy, passwords above all, goes to the proxy alone: neither through a tunnel nor
 into what is archived.
 """
 
@@ -28,7 +28,7 @@ _PROXY = re.compile(
 _ENDS_IN_PORT = re.compile(r":[0-9]+$")
 _PORTS = {"http": 80, "https": 443}
 _SOCKS_PORT = 1080
-_LONGEST_ANSWER = 64 * 1024
+_LONGEST_RESPONSE = 64 * 1024
 _SOCKS4_GRANTED = 90
 _SOCKS5_REPLIES = {
     1: "general failure", 2: "connection not allowed", 3: "network unreachable",
@@ -38,7 +38,7 @@ _SOCKS5_REPLIES = {
 
 
 class ProxyKind(Enum):
-    """What a proxy is asked for."""
+    """What a proxy is to connect to."""
 
     HTTP = "a request, or a tunnel to a name"
     SOCKS_BY_NAME = "a connection to a name"
@@ -99,13 +99,13 @@ def host_and_port(authority: str, *, default: int) -> tuple[str, int]:
 async def open_tunnel(
     connection: Connection, talk: Conversation, authority: str, authorization: bytes
 ) -> None:
-    """Ask the HTTP proxy at the other end for a connection to *authority*. Raises ProxyError."""
+    """Have the HTTP proxy at the other end connect to *authority*. Raises ProxyError."""
     lines = [f"CONNECT {authority} HTTP/1.1".encode(), b"Host: " + authority.encode()]
     if authorization:
         lines.append(b"Proxy-Authorization: " + authorization)
     connection.write(b"\r\n".join(lines) + b"\r\n\r\n")
     try:
-        head = await talk.head(_LONGEST_ANSWER)
+        head = await talk.head(_LONGEST_RESPONSE)
     except (ConnectionResetError, ValueError) as error:
         raise ProxyError(f"The proxy opened no tunnel: {error}.") from None
     status = status_of(head)
@@ -113,19 +113,19 @@ async def open_tunnel(
         line = head.lstrip().partition(b"\r")[0].decode("latin-1")
         raise ProxyError(f"The proxy opened no tunnel: {line}.")
     if talk.take():
-        raise ProxyError("The proxy sent bytes behind its answer that the server did not send.")
+        raise ProxyError("The proxy sent bytes behind its response that the server did not send.")
 
 
-async def ask_socks(
+async def open_socks(
     connection: Connection, talk: Conversation, proxy: Proxy, host: str, port: int
 ) -> None:
-    """Ask the SOCKS proxy at the other end for a connection to *host* and *port*. Raises ProxyError.
+    """Have the SOCKS proxy at the other end connect to *host* and *port*. Raises ProxyError.
 
     *host* is an address where the kind of *proxy* wants one.
     """
-    ask = _socks4 if proxy.scheme.startswith("socks4") else _socks5
+    connect = _socks4 if proxy.scheme.startswith("socks4") else _socks5
     try:
-        await ask(connection, talk, proxy, host, port)
+        await connect(connection, talk, proxy, host, port)
     except ConnectionResetError as error:
         raise ProxyError(f"The proxy made no connection: {error}") from None
 
@@ -138,13 +138,13 @@ async def _socks4(
         # 0.0.0.1 announces that a name follows (SOCKS 4A).
         address = b"\0\0\0\1" if by_name else socket.inet_aton(host)
     except OSError:
-        raise ProxyError(f"SOCKS 4 cannot be asked for {host}: it knows IPv4 only.") from None
+        raise ProxyError(f"SOCKS 4 cannot connect to {host}: it knows IPv4 only.") from None
     user = (proxy.user or "").encode() + b"\0"
     name = host.encode() + b"\0" if by_name else b""
     connection.write(b"\4\1" + port.to_bytes(2, "big") + address + user + name)
-    answer = await talk.exactly(8)
-    if answer[1] != _SOCKS4_GRANTED:
-        raise ProxyError(f"The proxy made no connection: SOCKS 4 code {answer[1]}.")
+    reply = await talk.exactly(8)
+    if reply[1] != _SOCKS4_GRANTED:
+        raise ProxyError(f"The proxy made no connection: SOCKS 4 code {reply[1]}.")
 
 
 async def _socks5(
@@ -172,7 +172,7 @@ def _socks5_address(kind: ProxyKind, host: str) -> bytes:
     if kind is ProxyKind.SOCKS_BY_NAME:
         name = host.encode()
         if len(name) > 255:
-            raise ProxyError("The proxy cannot be asked for a name of more than 255 bytes.")
+            raise ProxyError("SOCKS 5 cannot connect to a name of more than 255 bytes.")
         return b"\3" + bytes([len(name)]) + name
     address = ip_address(host)
     return (b"\1" if address.version == 4 else b"\4") + address.packed

@@ -1,4 +1,4 @@
-"""Requests as bytes: what is asked for, checked, and the message that asks for it.
+"""Requests as bytes: what is requested, checked, and the message that requests it.
 
 All bytes of a request are made here, so their order and case are the caller's and a capture can hold
 them exactly. Pure: no I/O.
@@ -35,7 +35,7 @@ _LINE_BREAK = "A header field has a line break or NUL in it. Take it out; it can
 _USUAL_METHODS = frozenset({"GET", "HEAD", "POST"})
 _WITH_CONTENT = frozenset({"POST", "PUT", "PATCH"})
 
-# RFC 9110, section 9.2.2: asking twice has the effect of asking once.
+# RFC 9110, section 9.2.2: idempotent methods.
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"})
 
 
@@ -45,7 +45,7 @@ class WireRequest(NamedTuple):
     url: str
     """The URL that the capture is kept under."""
     wire_url: str = ""
-    """The URL as it is asked for: visible ASCII, http or https; empty where it is `url` itself. A
+    """The URL as it is requested: visible ASCII, http or https; empty where it is `url` itself. A
     fragment and a user name in it are not sent."""
     method: str = "GET"
     fields: Sequence[tuple[bytes, bytes]] = ()
@@ -110,7 +110,7 @@ class Message(NamedTuple):
 
 
 def compose(request: WireRequest, *, policy: TlsPolicy) -> Message:
-    """Return the message that *request* asks for.
+    """Return the message for *request*.
 
     Raises NotConnectedError for a URL that cannot be fetched, and UsageError for a field, method or
     proxy that cannot be sent as it is: a line break in one would forge the rest of the message.

@@ -1,8 +1,8 @@
-"""Resolver: addresses of host names, asked for once at a time and kept as long as they hold.
+"""Resolver: addresses of host names, requested once at a time and kept as long as they hold.
 
 A name that does not exist differs from a look-up that failed: the first is cached for ten seconds, the
-second not at all, since it is worth a retry. Where answers come from is for a `AddressSource` to know:
-`name_servers` asks over the network, `Threads` has a blocking function called, such as the system's.
+second not at all, since it is worth a retry. Where results come from is for a `AddressSource` to know:
+`name_servers` queries over the network, `Threads` has a blocking function called, such as the system's.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     Lookup = Callable[[str], Sequence[str]]
     """Returns the addresses of a name, best first, or none. Raises socket.gaierror."""
-    Done = Callable[["Answer", float], None]
-    """Takes an answer and the seconds that it holds for; called on the loop."""
+    Done = Callable[["LookupResult", float], None]
+    """Takes a result and the seconds that it holds for; called on the loop."""
 
 _NO_SUCH_NAME = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 _CACHE_SIZE = 100_000
@@ -38,7 +38,7 @@ class Unresolved:
     detail: str
 
 
-Answer = tuple[str, ...] | Unresolved
+LookupResult = tuple[str, ...] | Unresolved
 
 MISSING = Unresolved(Failure.NAME_NOT_FOUND, "The name has no address.")
 
@@ -50,7 +50,7 @@ class AddressSource(Protocol):
         """Begin to look *host* up, on the running loop, and call *done* with what is found."""
 
     def close(self) -> None:
-        """Give everything back; what is under way may end without an answer."""
+        """Give everything back; what is under way may end without a result."""
 
 
 _LAST_LOOK = 0.05
@@ -58,7 +58,7 @@ _THIS_MACHINE = ("127.0.0.1", "::1")
 
 
 class Resolver:
-    """Answers for host names on the loop it is first used on.
+    """Results of look-ups on the loop it is first used on.
 
     That a name is missing is kept for *keep_missing* seconds, its addresses as long as *source* says.
     """
@@ -66,24 +66,24 @@ class Resolver:
     def __init__(self, source: AddressSource, *, keep_missing: float = 10.0) -> None:
         self._source = source
         self._keep_missing = keep_missing
-        self._known: dict[str, tuple[Answer, float]] = {}
-        self._asked: dict[str, asyncio.Future[Answer]] = {}
+        self._known: dict[str, tuple[LookupResult, float]] = {}
+        self._pending: dict[str, asyncio.Future[LookupResult]] = {}
 
-    async def addresses(self, host: str, *, within: float) -> Answer:
+    async def addresses(self, host: str, *, within: float) -> LookupResult:
         """Return the addresses of *host*, or why there are none after at most *within* seconds."""
         known = self.known(host)
         if known is not None:
             return known
-        answer = self._asked.get(host) or self._ask(host)
-        await asyncio.wait({answer}, timeout=max(0, within))
-        if not answer.done():
-            # Where the process was stopped meanwhile, the answer is in a socket: it is read now.
-            await asyncio.wait({answer}, timeout=_LAST_LOOK)
-        if not answer.done():
+        future = self._pending.get(host) or self._look_up(host)
+        await asyncio.wait({future}, timeout=max(0, within))
+        if not future.done():
+            # Where the process was stopped meanwhile, the response is in a socket: it is read now.
+            await asyncio.wait({future}, timeout=_LAST_LOOK)
+        if not future.done():
             return Unresolved(Failure.NAME_LOOKUP_FAILED, "The look-up of the name took too long.")
-        return answer.result()
+        return future.result()
 
-    def known(self, host: str) -> Answer | None:
+    def known(self, host: str) -> LookupResult | None:
         """Return what is kept of *host*, without a look-up; None where nothing is."""
         # Names under localhost are this machine, whatever a name server says (RFC 6761, 6.3).
         if host.lower().rstrip(".").rpartition(".")[2] == "localhost":
@@ -93,34 +93,34 @@ class Resolver:
 
     def close(self, why: str) -> None:
         """End every look-up as a failure."""
-        for host in list(self._asked):
-            self._answer(host, Unresolved(Failure.ENDED_HERE, why))
+        for host in list(self._pending):
+            self._finish(host, Unresolved(Failure.ENDED_HERE, why))
         self._source.close()
 
-    def _ask(self, host: str) -> asyncio.Future[Answer]:
-        future = self._asked[host] = asyncio.get_running_loop().create_future()
+    def _look_up(self, host: str) -> asyncio.Future[LookupResult]:
+        future = self._pending[host] = asyncio.get_running_loop().create_future()
 
-        def done(answer: Answer, holds: float) -> None:
-            if isinstance(answer, Unresolved):
-                holds = self._keep_missing if answer.failure is Failure.NAME_NOT_FOUND else 0
+        def done(result: LookupResult, holds: float) -> None:
+            if isinstance(result, Unresolved):
+                holds = self._keep_missing if result.failure is Failure.NAME_NOT_FOUND else 0
             if holds > 0:
                 self._known.pop(host, None)
-                self._known[host] = (answer, time.monotonic() + holds)
+                self._known[host] = (result, time.monotonic() + holds)
                 if len(self._known) > _CACHE_SIZE:
                     del self._known[next(iter(self._known))]
-            self._answer(host, answer)
+            self._finish(host, result)
 
         self._source.look_up(host, done)
         return future
 
-    def _answer(self, host: str, answer: Answer) -> None:
-        future = self._asked.pop(host, None)
+    def _finish(self, host: str, result: LookupResult) -> None:
+        future = self._pending.pop(host, None)
         if future is not None and not future.done():
-            future.set_result(answer)
+            future.set_result(result)
 
 
 def system_lookup(host: str) -> Sequence[str]:
-    """Ask the system's resolver; this blocks."""
+    """Query the system's resolver; this blocks."""
     # As bytes, so that Python's own rules for host names do not apply on top of the resolver's.
     found = socket.getaddrinfo(host.encode(), None, type=socket.SOCK_STREAM)
     return [str(address[0]) for *_, address in found]
@@ -129,7 +129,7 @@ def system_lookup(host: str) -> Sequence[str]:
 class Threads:
     """A source that has *lookup* called in one of at most *count* threads.
 
-    How long an answer holds it does not learn: *keep* seconds are assumed.
+    How long a result holds it does not learn: *keep* seconds are assumed.
     """
 
     def __init__(self, lookup: Lookup, *, count: int = 128, keep: float = 60.0) -> None:
@@ -146,7 +146,7 @@ class Threads:
         self._busy += 1
         if self._busy > self._threads < self._most:
             self._threads += 1
-            # A daemon: the end of the process must not wait for a name server that does not answer.
+            # A daemon: the end of the process must not wait for a name server that does not respond.
             threading.Thread(target=self._work, daemon=True, name="amicrawl-resolver").start()
         self._hosts.put((host, done, asyncio.get_running_loop()))
 
@@ -157,17 +157,17 @@ class Threads:
         self._threads = 0
 
     def _work(self) -> None:
-        while (asked := self._hosts.get()) is not None:
-            host, done, loop = asked
-            answer = self._answer_for(host)
+        while (wanted := self._hosts.get()) is not None:
+            host, done, loop = wanted
+            result = self._result_for(host)
             with contextlib.suppress(RuntimeError):  # the loop may be closed by now
-                loop.call_soon_threadsafe(self._looked_up, done, answer)
+                loop.call_soon_threadsafe(self._looked_up, done, result)
 
-    def _looked_up(self, done: Done, answer: Answer) -> None:
+    def _looked_up(self, done: Done, result: LookupResult) -> None:
         self._busy -= 1
-        done(answer, self._keep)
+        done(result, self._keep)
 
-    def _answer_for(self, host: str) -> Answer:
+    def _result_for(self, host: str) -> LookupResult:
         try:
             return tuple(dict.fromkeys(self._lookup(host))) or MISSING
         except Exception as error:  # noqa: BLE001 - a look-up that was handed in may raise anything

@@ -1,6 +1,6 @@
 """Responses: the tolerant reader, which sorts bytes into head and body, and where a response ends.
 
-The reader never refuses and never rewrites: it keeps every byte. An answer that begins with no status
+The reader never refuses and never rewrites: it keeps every byte. A response that begins with no status
 line is an HTTP/0.9 body; a head that is never ended is kept as far as it came; what follows a complete
 response is part of its body. It holds to caps, and says at any time whether more bytes may still belong
 to the response. It knows neither sockets nor time.
@@ -107,7 +107,7 @@ def read_regular_head(data: bytes, *, method: str, limit: int) -> tuple[int, Hea
 
 
 def read_head(head: bytes, *, method: str) -> Head:
-    """Read *head*, one header section that answers a request by *method*."""
+    """Read *head*, one header section of the response to a request by *method*."""
     status = status_of(head)
     if status is None or status < 100:
         status = UNREADABLE_STATUS
@@ -260,7 +260,7 @@ class ResponseReader:
         return None if self._digest is None else (self._digest.hexdigest(), self._payload_length)
 
     def taken(self) -> bytes:
-        """Return the payload that came since the last call, if *pieces* were asked for."""
+        """Return the payload that came since the last call, if *pieces* were requested."""
         if not self._taken:
             return b""
         taken = b"".join(self._taken)

@@ -217,7 +217,7 @@ class TlsLayer:
     def _read(self, records: int | None) -> list[bytes]:
         """Return what the records that came hold: at most *records* pieces, where all of them are whole.
 
-        To ask once more costs as much as a record: OpenSSL finds nothing, and raises.
+        To read once more costs as much as a record: OpenSSL finds nothing, and raises.
         """
         pieces: list[bytes] = []
         try:

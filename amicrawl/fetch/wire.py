@@ -205,7 +205,7 @@ class Wire:
             connection, message, limits=limits, deadline=deadline, watcher=watcher,
             max_body=limits.max_body if request.max_body is None else request.max_body or sys.maxsize,
             lateness=self._lateness, ended=self._loop.create_future(),
-            answer_within=None if patience is None else patience.seconds,
+            first_byte_within=None if patience is None else patience.seconds,
         )  # fmt: skip
         self._exchanges.add(exchange)
         if self._timer is None:
@@ -257,7 +257,7 @@ class Wire:
             pool.dialled(lane, made=made)
 
     def _end(self, pool: Pool, lane: Lane, exchange: Exchange, *, keep: bool) -> None:
-        """Give the connection of *exchange* back, and learn how long its answer took."""
+        """Give the connection of *exchange* back, and learn how long its response took."""
         self._exchanges.discard(exchange)
         exchange.release()
         if exchange.reusable and keep and self._closing is None:
@@ -267,7 +267,7 @@ class Wire:
         if self._patience is not None and exchange.first_byte is not None:
             sent_at = exchange.sent_at
             if sent_at is not None:
-                self._patience.answered(max(0.0, exchange.first_byte - sent_at))
+                self._patience.responded(max(0.0, exchange.first_byte - sent_at))
 
     def _sweep(self) -> None:
         """Wake exchanges and dials whose time may be up, and come again as long as there are any."""
@@ -307,7 +307,7 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
     """Return what an exchange, which brought some response or none, has shown.
 
     Its time begins with the first byte that was sent: how long this program took to get there, or to
-    connect, says nothing about the server's answer.
+    connect, says nothing about the server's response.
     """
     reader, began, first, section = exchange.reader, exchange.began, exchange.first_byte, None
     if first is not None:

@@ -3,8 +3,8 @@
     crawl -> frontier_over -> DurableFrontier -> queue
                                     |-> LivePartition (room `meguri`: rows, strings, journal)
 
-The crawl offers the URLs that it finds, takes the next row whose host may be asked now, and settles it
-with the outcome of the fetch; `DurableFrontier` says what is promised. Rules that only compute have
+The crawl offers the URLs that it finds, takes the next row whose host may be contacted now, and settles
+it with the outcome of the fetch; `DurableFrontier` says what is promised. Rules that only compute have
 modules of their own: `outcomes` (transitions), `revisits` (when a page is due again), `admission`
 (what is kept out). Nothing here reads a clock or sends a request: moments are parameters.
 """

@@ -301,7 +301,7 @@ def _is_session(value: str, length: int) -> bool:
 
 
 BY_NAME = frozenset({Source.SEED, Source.MANUAL})
-"""Sources of URLs that were asked for by name."""
+"""Sources of URLs that were requested by name."""
 TRAP_SUSPECT = 1
 """The flag of a host row that says that the host is suspected of traps."""
 

@@ -47,7 +47,7 @@ def kept_out(partition: LivePartition, *, causes: Collection[Cause], robots: boo
 def failed(
     partition: LivePartition, *, statuses: Collection[Status], http_statuses: Collection[int] = ()
 ) -> np.ndarray:
-    """Return the numbers of the rows in one of *statuses*, or last answered by one of *http_statuses*.
+    """Return the numbers of the rows in one of *statuses*, or with one of *http_statuses*.
 
     Rows that are due anyway, or in flight, are left out.
     """

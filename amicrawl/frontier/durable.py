@@ -41,10 +41,10 @@ _IN_FLIGHT, _DONE, _RETRY, _COUNT = Status.IN_FLIGHT, Settled.DONE, Verdict.RETR
 
 
 class DurableFrontier:
-    """Every URL of a crawl, once; it names the next one whose host may be asked now.
+    """Every URL of a crawl, once; it names the next one whose host may be contacted now.
 
     **Order.** Within a host, greater priority first, then the order of the offers; a row that comes
-    back (released, or to be tried again) keeps its place. Among the hosts that may be asked, the one
+    back (released, or to be tried again) keeps its place. Among the hosts that may be contacted, the one
     with the greatest priority at its head, then the one that has waited longest: a host goes to the end
     of the queue with each request, so one with a million rows gets turns like any other. Priority is
     strict: between hosts, only a gate holds a greater one back.
@@ -176,7 +176,7 @@ class DurableFrontier:
         if taken is not None:
             number, host, skip = taken
             dispatch = self._hand_out(number, host, skip=skip)
-            # The gate may not know yet what an earlier crawl was asked for; the pace does.
+            # The gate may not know yet the delay of an earlier crawl; the pace does.
             if self._interval(host) >= _NOTED_AT_ONCE:
                 self.flush()
             return dispatch
@@ -187,7 +187,7 @@ class DurableFrontier:
     def decide(self, dispatch: Dispatch, outcome: Outcome) -> Settled:
         """Decide whether *dispatch* is handed out again after *outcome*.
 
-        `settle` with an outcome of the same status, failure and `answered` keeps to the decision,
+        `settle` with an outcome of the same status, failure and `responded` keeps to the decision,
         whatever happens between, so that the crawl can leave attempts before the last out of the index.
         The row must be in flight.
         """
@@ -221,7 +221,7 @@ class DurableFrontier:
         return _DONE
 
     def response_received(self, key: UrlKey, now: float) -> None:
-        """Note that the request of the row in flight at *key* is over: its host may be asked again.
+        """Note that the request of the row in flight at *key* is over: its host may be contacted again.
 
         The row is settled later, by the callback that reads the response, and counts as in flight until
         then, but not against the in-flight limit.
@@ -303,7 +303,7 @@ class DurableFrontier:
         """Have the settled row at *key* handed out once more, and at once; False if there is none.
 
         With *is_lost*, its last capture is not in the archive, and is forgotten: a response equal to it
-        must be stored and not refer to it, and a server must not be asked whether it has changed. A
+        must be stored and not refer to it, and no conditional request may refer to it. A
         frontier that would hand the row out anyway, now or later, may do so twice; the next one over the
         same partition does not: repair first, then crawl.
         """
@@ -338,7 +338,7 @@ class DurableFrontier:
 
     def _decide(self, flight: Flight, outcome: Outcome) -> bool:
         """Return whether *flight* is to be tried again, judging *outcome* the first time."""
-        evidence = (outcome.status, outcome.failure, outcome.answered)
+        evidence = (outcome.status, outcome.failure, outcome.responded)
         if flight.evidence != evidence:
             flight.evidence = evidence
             host, attempt = flight.row.host, flight.attempt
@@ -365,7 +365,7 @@ class DurableFrontier:
             self.flush()
 
     def _leave(self, flight: Flight, now: float) -> float:
-        """End *flight*, and return when its host may be asked again."""
+        """End *flight*, and return when its host may be contacted again."""
         flights, host = self._flights, flight.row.host
         del flights[flight.offer.key]
         flights.received -= flight.received

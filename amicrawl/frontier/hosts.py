@@ -32,8 +32,8 @@ _ROBOTS_MISSING = 2
 _ERRORS = frozenset({429, *range(500, 600)})
 
 
-class _Answers:
-    """What a host answered since its row was changed last."""
+class _HostResponses:
+    """What a host responded since its row was changed last."""
 
     __slots__ = ("address", "count", "errors", "latencies", "opens")
 
@@ -44,7 +44,7 @@ class _Answers:
         self.address = ""
         """The address that was dialled last; empty where none is known."""
         self.opens = 0
-        """The Unix second from which the host may be asked; 0 for at once."""
+        """The Unix second from which the host may be contacted; 0 for at once."""
 
 
 class HostTally:
@@ -61,16 +61,16 @@ class HostTally:
         """URLs offered since the row of their host was changed last, by host; `Offering` counts them."""
         self._begun: list[int] = []
         """Hosts that had no row before the last hand-over."""
-        self._answers: dict[int, _Answers] = {}
-        """What hosts answered that is not in their rows yet."""
+        self._responses: dict[int, _HostResponses] = {}
+        """What hosts responded that is not in their rows yet."""
         if partition.opened.touched:
             self._recount()
 
     def row(self, host: int) -> HostRow | None:
         """Return the row of *host*; URLs offered since the last hand-over may be missing from it."""
-        answers = self._answers.pop(host, None)
-        if answers is not None:
-            self._write(host, answers)
+        responses = self._responses.pop(host, None)
+        if responses is not None:
+            self._write(host, responses)
         return self._partition.host(host)
 
     def urls(self, host: int) -> int:
@@ -90,39 +90,39 @@ class HostTally:
         self._partition.put_host(row)
 
     def settled(self, host: int, outcome: Outcome, *, opens: int) -> None:
-        """Count *outcome* for *host*, which may be asked again from *opens* on (Unix seconds)."""
-        answers = self._answers.get(host)
-        if answers is None:
-            answers = self._answers[host] = _Answers()
+        """Count *outcome* for *host*, which may be contacted again from *opens* on (Unix seconds)."""
+        responses = self._responses.get(host)
+        if responses is None:
+            responses = self._responses[host] = _HostResponses()
         status = outcome.status
         if status:
-            answers.count += 1
+            responses.count += 1
         if outcome.failure is not None or status in _ERRORS:
-            answers.errors += 1
+            responses.errors += 1
         if outcome.latency_ms:
-            answers.latencies.append(outcome.latency_ms)
+            responses.latencies.append(outcome.latency_ms)
         if outcome.ip_address:
-            answers.address = outcome.ip_address
-        answers.opens = opens
+            responses.address = outcome.ip_address
+        responses.opens = opens
 
-    def _write(self, host: int, answers: _Answers) -> None:
-        """Count *answers*, and the URLs that were offered since, in the row of *host*, if it has one."""
+    def _write(self, host: int, responses: _HostResponses) -> None:
+        """Count *responses*, and the URLs offered since, in the row of *host*, if it has one."""
         row = self._partition.host(host)
         if row is None:
             return
         average = row.avg_latency
-        for latency in answers.latencies:
+        for latency in responses.latencies:
             latest = min(latency, _LONGEST)
             average = (3 * average + latest) // 4 if average else latest
         address, expiry = row.resolved_ip, row.ip_expiry
-        if answers.address:
-            address = _packed(answers.address)
+        if responses.address:
+            address = _packed(responses.address)
             expiry = int(self._wall() // _HOUR) + _ADDRESS_KEPT
         row = row.changed(
-            crawl_total=min(row.crawl_total + answers.count, _MOST),
-            error_total=min(row.error_total + answers.errors, _MOST),
+            crawl_total=min(row.crawl_total + responses.count, _MOST),
+            error_total=min(row.error_total + responses.errors, _MOST),
             avg_latency=average,
-            host_next_eligible=answers.opens,
+            host_next_eligible=responses.opens,
             crawl_delay=self._tenths(host),
             resolved_ip=address,
             ip_expiry=expiry,
@@ -157,7 +157,7 @@ class HostTally:
         )
 
     def note_wait(self, host: int, *, opens: int) -> None:
-        """Note that *host* may be asked again from *opens* on (Unix seconds), and its pace."""
+        """Note that *host* may be contacted again from *opens* on (Unix seconds), and its pace."""
         row = self.row(host)
         if row is not None:
             delay = self._tenths(host)
@@ -172,8 +172,8 @@ class HostTally:
         Those are counted again when a partition is opened that was not closed, so they need not be
         journaled one by one.
         """
-        answers, self._answers = self._answers, {}
-        for host, each in answers.items():
+        responses, self._responses = self._responses, {}
+        for host, each in responses.items():
             self._write(host, each)
         for host in [*self.offered] if counts else self._begun:
             row = self._partition.host(host)

@@ -172,7 +172,7 @@ class _Stocktaking:
     """What was counted so far; takes 24 octets a row that is due."""
 
     def __init__(self, rows: int, *, recrawls: bool) -> None:
-        self._asked = [int(status) for status in (*WAITING, *(RESTING if recrawls else ()))]
+        self._scheduled = [int(status) for status in (*WAITING, *(RESTING if recrawls else ()))]
         self._at = self._due = 0
         # Lent by the system when they are written to.
         self._numbers, self._orders = np.empty(rows, np.uint32), np.empty(rows, np.uint32)
@@ -195,14 +195,14 @@ class _Stocktaking:
         _put_ahead_right(page, statuses, dues, hour)
         self.counts += np.bincount(statuses, minlength=len(self.counts))
         self._trapped.update(hosts[statuses == Status.TRAPPED].tolist())
-        asked = np.isin(statuses, self._asked)
+        scheduled = np.isin(statuses, self._scheduled)
         # What is settled and has no hour is never due again.
-        asked &= (dues > 0) | np.isin(statuses, _WAITING)
-        later = np.flatnonzero(asked & (dues > due_at))
+        scheduled &= (dues > 0) | np.isin(statuses, _WAITING)
+        later = np.flatnonzero(scheduled & (dues > due_at))
         if len(later):
             self._later.append((later + begin).astype(np.uint32))
             self._later_dues.append(dues[later])
-        self._take_due(page, np.flatnonzero(asked & (dues <= due_at)), begin)
+        self._take_due(page, np.flatnonzero(scheduled & (dues <= due_at)), begin)
 
     def _take_due(self, page: np.ndarray, due: np.ndarray, begin: int) -> None:
         at, self._due = self._due, self._due + len(due)

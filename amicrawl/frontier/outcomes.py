@@ -77,7 +77,7 @@ LONGEST_WAIT = 7 * 24
 def event_of(outcome: Outcome, *, in_a_row: int) -> Event:
     """Return what *outcome*, on which no further attempt follows, does to its row.
 
-    *in_a_row* is how often before the row came to nothing, without an answer between.
+    *in_a_row* is how often before the row came to nothing, without a response between.
     """
     failure, found = outcome.failure, outcome.found
     if failure is None:
@@ -146,8 +146,8 @@ def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
     if back is None:
         return 0
     # What is exhausted was counted up to that; its pauses begin anew with the first.
-    asked = min(ceil(outcome.retry_after / 3600), LONGEST_WAIT)
-    return hour + max(back.hours(in_a_row - MANY + 1 if event is Event.EXHAUSTED else in_a_row), asked)
+    wished = min(ceil(outcome.retry_after / 3600), LONGEST_WAIT)
+    return hour + max(back.hours(in_a_row - MANY + 1 if event is Event.EXHAUSTED else in_a_row), wished)
 
 
 def settled_at(row: Mapping[str, int]) -> int:
@@ -180,16 +180,16 @@ def judge(
 ) -> Verdict:
     """Give *breaker* and *limit* the evidence that *outcome* is, and return what follows for the row.
 
-    *host* is the host key that was asked, *attempt* the number of the attempt, from 1. To be called once
-    for each outcome. A response is final.
+    *host* is the host key that was contacted, *attempt* the number of the attempt, from 1. To be called
+    once for each outcome. A response is final.
     """
     failure = outcome.failure
     if failure is None:
-        breaker.answered(host)
-        limit.answered()
+        breaker.responded(host)
+        limit.responded()
         return _FINAL
-    if outcome.answered:
-        breaker.answered(host)
+    if outcome.responded:
+        breaker.responded(host)
     if BLAME[failure] is Blame.SILENCE and host in breaker.spoken:
         limit.lost()
     # The loss just noted counts towards the congestion that may excuse the host.
@@ -249,7 +249,7 @@ class Soft404Detector:
         content_fp = fingerprint_of(outcome.found.digest if outcome.found is not None else "")
         if not content_fp and event is Event.UNCHANGED:
             content_fp = row.content_fp
-        # Nothing else leaves a row with an answer that is fine and with visits that came to nothing.
+        # Nothing else leaves a row with a response that is fine and with visits that came to nothing.
         was = row.retry_count > 0 and (200 <= row.http_status <= 299 or row.http_status == 304)
         is_same = was and content_fp == row.content_fp
         return self.observe(row.host, content_fp, path=row.path) or is_same

@@ -1,6 +1,6 @@
-"""The queue: which waiting row comes next, given which hosts may be asked.
+"""The queue: which waiting row comes next, given which hosts may be contacted.
 
-    push -> HostQueue (one host) -> Rotation (hosts that may be asked) -> take
+    push -> HostQueue (one host) -> Rotation (hosts that may be contacted) -> take
             Backlog (rows that were due when the partition was opened) -^
 
 Rows are places and hosts are keys here; the fields of a row are the frontier's.
@@ -48,7 +48,7 @@ class Queue:
         self._lanes: dict[int, HostQueue] = {}
         self._rotation = Rotation()
         self._held_back: deque[HostQueue] = deque()
-        """Queues of silent hosts whose turn came while none of these was to be asked."""
+        """Queues of silent hosts whose turn came while none of these was to be contacted."""
         self._postponed: list[tuple[float, int, int]] = []
         """Moment, host and place of rows that wait for their next attempt: a heap."""
         self.waiting = len(backlog)
@@ -56,7 +56,7 @@ class Queue:
         gates.watch(self._request_ended)
         self.end = gates.end
         """Called with host key and moment when the request for a row, not skipped, is over: returns when
-        the host may be asked again; infinity where not time, but another end decides."""
+        the host may be contacted again; infinity where not time, but another end decides."""
 
     def append(self, host: int, order: int, reference: int, number: int) -> None:
         """Add a new row of *host*, whose URL stands at *reference*, behind all others."""
@@ -78,7 +78,7 @@ class Queue:
         heappush(self._postponed, (until, host, place))
 
     def take(self, now: float, *, silent: bool = True) -> tuple[int, int, bool] | None:
-        """Take out the row whose turn it is at *now*, or return None where no host may be asked.
+        """Take out the row whose turn it is at *now*, or return None where no host may be contacted.
 
         Returned are its number, its host, and whether that was given up: no gate was entered then.
 
@@ -129,7 +129,7 @@ class Queue:
 
     @property
     def holds_silent(self) -> bool:
-        """Whether a host that has never sent anything could be asked, were silent hosts to be asked."""
+        """Whether a host that has never sent anything could be contacted, were silent hosts to be."""
         if self._held_back:
             return True
         return not self._backlog.is_empty and self._backlog.first_order() is not None
@@ -166,15 +166,15 @@ class Queue:
             self._rotation.file(lane, -inf, -inf)
 
     def _take_lane(self, now: float, *, silent: bool) -> HostQueue | None:
-        """Return the queue whose turn it is: of equals, one that was never asked."""
+        """Return the queue whose turn it is: of equals, one that was never contacted."""
         if not silent:
             return self._take_spoken(now)
         if self._held_back and (lane := self._take_held_back(now)) is not None:
             return lane
-        if self._backlog.is_empty or (never_asked := self._backlog.first_order()) is None:
+        if self._backlog.is_empty or (never_contacted := self._backlog.first_order()) is None:
             return self._rotation.take(now)
         ready = self._rotation.first_order(now)
-        if ready is not None and ready < never_asked:
+        if ready is not None and ready < never_contacted:
             return self._rotation.take(now)
         host, numbers = self._backlog.take_first()
         lane = self._new_lane(host)

@@ -82,7 +82,7 @@ def estimate_rate(
     """Return the changes an hour that a history suggests, from the least to the greatest rate.
 
     The first of *crawl_count* visits has nothing to compare with, so it counts for nothing; with no
-    other, or no time between them, the answer is the least rate.
+    other, or no time between them, the result is the least rate.
     """
     visits = crawl_count - 1
     if visits < 1 or last_crawled <= first_seen:
@@ -212,7 +212,7 @@ _LONGEST_STREAK = 0xFFFF
 
 
 class Observation(NamedTuple):
-    """What a visit that was answered showed of a page."""
+    """What a visit with a response showed of a page."""
 
     fetched_at: int
     """Hours since 1970."""
@@ -342,7 +342,7 @@ class AgeLimits:
 
 LEVEL = 1.0
 """The water level where there is no budget to move it: pages that change between once an hour and once
-in ten days or so are asked for several times per change, rarer and busier ones every two weeks."""
+in ten days or so are requested several times per change, rarer and busier ones every two weeks."""
 
 
 class Revisits:
@@ -351,7 +351,7 @@ class Revisits:
     def __init__(
         self, *, conditional: bool = True, level: float = LEVEL, params: FreshnessParams = DEFAULTS
     ) -> None:
-        """*conditional*: whether a server may answer that nothing has changed, instead of the page."""
+        """*conditional*: whether a server may respond that nothing has changed, instead of the page."""
         self._conditional = conditional
         self._level = level
         self._params = params

@@ -1,4 +1,4 @@
-"""The order in which hosts come up: those that may be asked, by priority, then by turn."""
+"""The order in which hosts come up: those that may be contacted, by priority, then by turn."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _STALE_FROM = 64
 class Rotation:
     """The queues of hosts that have rows, in the order in which they come up.
 
-    A queue is filed as ready (may be asked now) or as waiting (from a moment on), or it is nowhere: then
-    only the end of a request can bring it back. A queue is filed anew by a second entry, and the first
-    is left where it is: it no longer matches its queue, is skipped when it comes up, and all such are
-    removed when they outnumber the others.
+    A queue is filed as ready (may be contacted now) or as waiting (from a moment on), or it is nowhere:
+    then only the end of a request can bring it back. A queue is filed anew by a second entry, and the
+    first is left where it is: it no longer matches its queue, is skipped when it comes up, and all such
+    are removed when they outnumber the others.
 
     Turns are numbered when a queue is filed: those of one priority follow each other by when they
     were last taken, whether they have been waiting for a gate or not.
@@ -31,7 +31,7 @@ class Rotation:
         self._stale = 0
 
     def file(self, lane: HostQueue, opens: float, now: float) -> None:
-        """File *lane*, which has rows, by the moment *opens* from which its host may be asked.
+        """File *lane*, which has rows, by the moment *opens* from which its host may be contacted.
 
         It is ready where that has passed by *now*, and else waiting; for infinity it is filed nowhere.
         """
@@ -89,7 +89,7 @@ class Rotation:
         return self._waiting[0][0] if self._waiting else None
 
     def _open_gates(self, now: float) -> None:
-        """Move the lanes that may be asked at *now* to those that are ready."""
+        """Move the lanes that may be contacted at *now* to those that are ready."""
         waiting = self._waiting
         while waiting and waiting[0][0] <= now:
             _, turn, lane = heappop(waiting)

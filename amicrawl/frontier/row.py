@@ -86,7 +86,7 @@ class Offer(NamedTuple):
     priority: float = 0
     """Greater comes first; kept with the precision of a 32-bit float (integers up to 2^24 exactly)."""
     hops: int = 0
-    """Links or redirects that led here, from the first URL asked for; 65,535 stands for all beyond."""
+    """Links or redirects that led here, from the first URL requested; 65,535 stands for all beyond."""
     extra: Mapping[str, object] | None = None
     """What the crawl needs to make the request again, as JSON can say it; handed back as it is."""
     via: str = ""
@@ -114,7 +114,7 @@ class Dispatch:
 
 
 class Found(NamedTuple):
-    """What a response brought, for the next time that the URL is asked for."""
+    """What a response brought, for the next time that the URL is requested."""
 
     digest: str = ""
     """SHA-1 of the payload, lower-case hex; that of the earlier capture where the server said 304."""
@@ -140,7 +140,7 @@ class Outcome(NamedTuple):
     """The status code of the response; 0 where none came."""
     failure: Failure | None = None
     """Why none came; None for a response, cut short or not."""
-    answered: bool = False
+    responded: bool = False
     """Whether the host sent at least one byte before a `failure`; needless where a response came."""
     found: Found | None = None
     """What a response contained; None where there is none, or it was not read."""
@@ -151,14 +151,14 @@ class Outcome(NamedTuple):
     ip_address: str = ""
     """The address of the host that was dialled; empty where that is not known."""
     retry_after: float = 0.0
-    """Seconds that the server asked to be left alone for; 0 where it did not."""
+    """Seconds for which the server wants no request; 0 where it did not."""
 
 
 class Settled(Enum):
     """What a frontier made of an outcome."""
 
     DONE = "done"
-    """The row is settled; this crawl asks for it no more, unless it falls due again."""
+    """The row is settled; this crawl requests it no more, unless it falls due again."""
     AGAIN = "again"
     """The row will be handed out again, after a pause."""
 

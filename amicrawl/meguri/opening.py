@@ -5,7 +5,7 @@ flight, a torn tail is passed over, damage within a journal is skipped. Nothing 
 
 Other software keys a URL in two ways, depending on whether it was seeded (host as written, and a path
 half of what follows it) or found as a link (registrable domain, and a path half of the canonical URL),
-so one page may have two rows, under two hosts that are asked independently. When its partition is
+so one page may have two rows, under two hosts that are contacted independently. When its partition is
 adopted, all rows are keyed anew by the crawl's identity; of rows with one key, the one with most visits
 stays. Host rows are rebuilt from their names, with the longest delay that was noted for any of them.
 """

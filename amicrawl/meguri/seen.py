@@ -1,6 +1,6 @@
 """The seen-set: which URLs a partition knows, by key.
 
-`BlockedBloom` is the filter that a frontier file holds. It is asked first: "absent" is certain,
+`BlockedBloom` is the filter that a frontier file holds. It is read first: "absent" is certain,
 "perhaps" is decided by an exact set, so that a false positive costs a look-up and never a URL.
 `KeyIndex` is exact, in memory, for keys that came after the snapshot; `SortedKeys` is exact, over the
 sorted rows of the snapshot.
@@ -109,7 +109,7 @@ class BlockedBloom:
 
     def maybe(self, host: int, path: int) -> bool:
         """Return False only if the key was never added."""
-        # One key, and Python's numbers: this is asked for every link of every page.
+        # One key, and Python's numbers: this runs for every link of every page.
         hashed = host * _GOLDEN + path & _U64
         hashed = (hashed ^ hashed >> 33) * _MIX & _U64
         hashed ^= hashed >> 33

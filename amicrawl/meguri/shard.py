@@ -1,9 +1,10 @@
 """Which shard a host belongs to, for crawls that share the work without sharing anything else.
 
-Hosts are dealt out, not URLs, so that a host is asked by one process only. The rule is jump consistent
-hashing (Lamping and Veach, 2014), which a partition map uses too: of n + 1 shards, the new one takes
-its part from all the others and nothing moves between those, so that a crawl continued on one more
-machine asks few hosts twice. Changing it would tear running crawls apart: its values are pinned.
+Hosts are dealt out, not URLs, so that a host is contacted by one process only. The rule is jump
+consistent hashing (Lamping and Veach, 2014), which a partition map uses too: of n + 1 shards, the new
+one takes its part from all the others and nothing moves between those, so that a crawl continued on one
+more machine contacts few hosts twice. Changing it would tear running crawls apart: its values are
+pinned.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The state of a live partition: its tables, its strings, and how a key is found among them.
 
 Rows that came from a snapshot are sorted and searched where they lie, behind the snapshot's seen-set
-filter, which answers for nearly every key that is not there. Rows that came since are found in an index
-in memory. Both answers are exact, so a key is never taken for known because a filter erred.
+filter, which suffices for nearly every key that is not there. Rows that came since are found in an index
+in memory. Both are exact, so a key is never taken for known because a filter erred.
 
 What journals changed is kept in order (`ChangedRows`), with the notes of how many rows the index has. A
 capture is in the index before its row is settled, and a crash may lose either. A note gives the number

@@ -41,7 +41,7 @@ class Status(IntEnum):
     IN_FLIGHT = 3
     """Handed out, and not settled."""
     CRAWLED = 4
-    """Answered, and that is recorded; due again at its `next_due`."""
+    """Fetched with a response, and that is recorded; due again at its `next_due`."""
     DUE = 5
     """Settled before, and to be handed out again."""
     GONE = 6
@@ -56,7 +56,7 @@ class Status(IntEnum):
 
 
 class Cause(IntEnum):
-    """Why no server was asked, in the column `http_status` of a row; below every HTTP status."""
+    """Why no server was contacted, in the column `http_status` of a row; below every HTTP status."""
 
     ADDRESS = 1
     """WITHHELD: the address is private or otherwise special, and no setting permits it."""
@@ -92,11 +92,11 @@ class Event(IntEnum):
     """304, or the payload that was there before."""
     REDIRECTED = 7
     MISSING = 8
-    """401, 403, 404 and other answers that say no."""
+    """401, 403, 404 and other responses that say no."""
     WITHDRAWN = 9
     """410."""
     BUSY = 10
-    """429, 503 and other answers that say not now."""
+    """429, 503 and other responses that say not now."""
     FAILED = 11
     """No response, and no further attempt by this crawl."""
     EXHAUSTED = 12

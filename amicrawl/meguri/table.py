@@ -126,7 +126,7 @@ class RowTable:
     def pages(self) -> Iterator[np.ndarray]:
         """Yield the rows, read-only, some at a time; on any thread, with little of the table mapped.
 
-        What was yielded is to be let go of before the next is asked for.
+        What was yielded is to be let go of before the next is requested.
         """
         view, mapped = self._mapped()
         for at in range(0, len(view), _PAGE):

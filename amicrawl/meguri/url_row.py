@@ -25,7 +25,7 @@ assert ROW.fields["status"][1] == STATUS_OFFSET
 packed_row = _URL.pack
 """Pack the fields of a `UrlRow`."""
 offered_row = _OFFERED.pack
-"""Pack the row of a URL that was never asked for: `host`, `path` and so on up to `first_seen`."""
+"""Pack the row of a URL that was never requested: `host`, `path` and so on up to `first_seen`."""
 
 
 class UrlRow(NamedTuple):

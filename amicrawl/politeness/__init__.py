@@ -1,15 +1,15 @@
-"""When a host may be asked, how many requests may be under way, and whose fault a failure is.
+"""When a host may be contacted, how many requests may be under way, and whose fault a failure is.
 
 Rules only: nothing here reads a clock, waits, or uses the network. The moment arrives as an argument
 (`now`, monotonic seconds as a float) and every response is a value. A host is its host key, the high
 half of a URL key: an unsigned 64-bit integer.
 
-* `Gates`: the moment before which a host must not be asked.
+* `Gates`: the moment before which a host must not be contacted.
 * `InflightLimit`: how many requests may be under way over all hosts.
 * `HostBreaker`: which hosts are given up, and what follows from a failure.
 * `backoff`: how long a failed fetch waits for its next attempt.
 * `HostPace`: how far apart requests to a host are to be, by how it responds.
-* `retry_after_seconds`: how long a server asks to be left alone.
+* `retry_after_seconds`: for how long a server wants no request.
 * `robots`, `robots_policy`: what robots.txt says, and what it means that it could not be had. There,
   `now` is Unix time: what is known of it outlives the process.
 * `addresses`: many small hosts on one machine take turns.

@@ -73,7 +73,7 @@ class AddressGates:
     """
 
     def __init__(self, delay: float, *, patience: float = 5.0) -> None:
-        """Ask an address every *delay* seconds at most; a turn not taken lapses after *patience*."""
+        """Leave *delay* seconds between requests to an address; a turn lapses after *patience*."""
         self._delay = delay
         self._patience = patience
         self._gates: dict[str, _AddressGate] = {}
@@ -85,7 +85,7 @@ class AddressGates:
         return len(self._gates)
 
     def opens_at(self, address: str) -> float:
-        """Return the moment from which *address* may be asked; minus infinity where nothing holds it.
+        """Return the moment from which *address* gets requests; minus infinity where nothing holds it.
 
         Those who stand in line come first, so entering may fail even then.
         """
@@ -109,7 +109,7 @@ class AddressGates:
     def enter(self, address: str, host: int, now: float, *, interval: float = 0.0) -> bool:
         """Start a request of *host* at *address*, or return False and have it stand in line.
 
-        In line it keeps its place until `called` names it; asking again before changes nothing.
+        In line it keeps its place until `called` names it; another call before changes nothing.
         """
         if address in _NOWHERE:
             return True
@@ -160,7 +160,7 @@ class AddressGates:
         return hosts
 
     def leave(self, address: str, host: int, now: float) -> None:
-        """Note that *host* does not want to ask *address* any more: it loses its place or its turn."""
+        """Note that *host* has nothing for *address* any more: it loses its place or its turn."""
         gate = self._gates.get(address)
         if gate is None:
             return

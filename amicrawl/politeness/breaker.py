@@ -117,7 +117,7 @@ class HostBreaker:
         """The hosts whose URLs are not fetched any more."""
         self._failures: dict[int, int] = {}
 
-    def answered(self, host: int) -> None:
+    def responded(self, host: int) -> None:
         """Note that *host* sent at least one byte."""
         if host not in self.spoken:
             self.spoken.add(host)
@@ -128,7 +128,7 @@ class HostBreaker:
         """Note *failure* of *host* and return what follows from it.
 
         *attempt* is the number of the attempt that failed, from 1; *congested* the crawl's state
-        (`InflightLimit.congested`). Call `answered` first for a failed exchange in which the
+        (`InflightLimit.congested`). Call `responded` first for a failed exchange in which the
         host did send something.
         """
         verdict = _VERDICTS[BLAME[failure], congested, host in self.spoken]

@@ -1,4 +1,4 @@
-"""Gates: the moment before which a host must not be asked.
+"""Gates: the moment before which a host must not be contacted.
 
     start ------ delay ------> opens      the delay runs from start to start, however long a
       |--- in flight ---| end             request takes; while `per_host` requests are in flight
@@ -52,8 +52,8 @@ class Gates:
     """The gates of all hosts.
 
     Every operation takes constant time. A gate that is open and has nothing in flight is forgotten
-    in time, so that the memory follows the hosts being asked, not the hosts of the crawl; only the
-    delays given to `set_delay` are kept (about 110 bytes a host, twice where they count).
+    in time, so that the memory follows the hosts being fetched from, not the hosts of the crawl; only
+    the delays given to `set_delay` are kept (about 110 bytes a host, twice where they count).
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Gates:
         delays: Mapping[int, float] | None = None,
         limits: Mapping[int, int] | None = None,
     ) -> None:
-        """Ask a host every *delay* seconds at most, with at most *per_host* requests in flight.
+        """Leave *delay* seconds between requests to a host, at most *per_host* of them in flight.
 
         *delays* and *limits* say otherwise for single hosts.
         """
@@ -74,7 +74,7 @@ class Gates:
         self._delays: dict[int, float] = dict(delays or {})
         self._own = dict(delays or {})
         """The delays of single hosts as they were given; those in `_delays` may have grown."""
-        self._asked: dict[int, float] = {}
+        self._wished: dict[int, float] = {}
         """What `set_delay` was given, also where another delay covers it: that one may change."""
         self._limits = dict(limits or {})
         self._jitter: Callable[[], float] | None = None
@@ -118,7 +118,7 @@ class Gates:
         return self.opens_at(host) <= now
 
     def opens_at(self, host: int) -> float:
-        """Return the moment from which *host* may be asked.
+        """Return the moment from which *host* may be contacted.
 
         Minus infinity for a host that nothing holds back, infinity while it is held or as many requests
         as are allowed are in flight: then `release` or `end` opens it, not time.
@@ -137,14 +137,14 @@ class Gates:
     def start(self, host: int, now: float) -> None:
         """Note that a request to *host* starts at *now*; it is in flight until `end`.
 
-        The gate is not asked: a caller that must go ahead (a redirect of robots.txt) may.
+        The gate is not checked: a caller that must go ahead (a redirect of robots.txt) may.
         """
         self._start(self._gates.get(host), host, now)
 
     def start_if_open(self, host: int, now: float) -> float | None:
         """Start a request to *host* at *now*, and return what `opens_at` says from then on.
 
-        None, and nothing happens, where *host* may not be asked yet.
+        None, and nothing happens, where *host* may not be contacted yet.
         """
         gate = self._gates.get(host)
         allowed = self._limits.get(host, self._per_host) if self._limits else self._per_host
@@ -172,10 +172,10 @@ class Gates:
         return gate
 
     def withdraw(self, host: int, started: float) -> None:
-        """Take back the start at the moment *started*: nothing was asked. Its `end` must still follow.
+        """Take back the start at the moment *started*: nothing was sent. Its `end` must still follow.
 
-        The next request need not keep its distance from it. Where *host* was asked again since, nothing
-        changes: the distance is that from the later start.
+        The next request need not keep its distance from it. Where *host* was contacted again since,
+        nothing changes: the distance is that from the later start.
         """
         gate = self._gates.get(host)
         if gate is not None and gate.started == started:
@@ -251,7 +251,7 @@ class Gates:
         gate.opened = max(gate.opened, until)
 
     def set_delay(self, host: int, seconds: float) -> None:
-        """Ask *host* every *seconds* at most, from its latest start on; only ever lengthens.
+        """Leave *seconds* between requests to *host*, from its latest start on; only ever lengthens.
 
         For that start to count, call it before the `end` of the request that brought the value.
         Raises AmicrawlError for a number that is not finite.
@@ -260,8 +260,8 @@ class Gates:
             raise AmicrawlError(
                 f"Host key {host:016x} cannot have a delay of {seconds} s: cap the delay."
             )
-        if seconds > self._asked.get(host, 0.0):
-            self._asked[host] = seconds
+        if seconds > self._wished.get(host, 0.0):
+            self._wished[host] = seconds
         if seconds <= self._delays.get(host, self._delay):
             return
         self._delays[host] = seconds
@@ -278,17 +278,17 @@ class Gates:
         """
         self._delay, self._per_host, self._jitter = delay, per_host, jitter
         self._delays = dict(self._own)
-        for host, seconds in self._asked.items():
+        for host, seconds in self._wished.items():
             if seconds > self._own.get(host, delay):
                 self._delays[host] = seconds
 
     def lift(self, host: int) -> None:
-        """Open the gate of *host* and drop its delay: it was given up and will not be asked.
+        """Open the gate of *host* and drop its delay: it was given up and gets no more requests.
 
         Requests that are still in flight keep their place until `end`.
         """
         self._delays.pop(host, None)
-        self._asked.pop(host, None)
+        self._wished.pop(host, None)
         gate = self._gates.get(host)
         if gate is None:
             return

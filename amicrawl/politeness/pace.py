@@ -11,16 +11,16 @@ Back-off is for a host that is overloaded. Responses to requests that were under
 double it once. A 5xx whose neighbours succeed is the fault of its URL: as long as fewer than a quarter
 of the recent responses are errors, the next response that is none ends the back-off; the queue of the
 host helps to find out by taking a row from its far end after an error (`Gates.probe`). A 429 says that
-the host is asked too often, whatever its neighbours say.
+the host is contacted too often, whatever its neighbours say.
 
-Apart from these, Retry-After names a moment before which the host is not asked at all.
+Apart from these, Retry-After names a moment before which the host is not contacted at all.
 
 Every request that reaches the host is reported here: pages, robots.txt, redirects and media. A fetch
 that brought no response says nothing of how well the host bears us, so it neither adds to the back-off
 nor takes from it. Whether the host is given up for it is decided by the breaker.
 
 Pure: what follows from a response is a function of the state before (`PaceRules.after`); `HostPace` only
-remembers it for those hosts that are not asked at the usual pace.
+remembers it for those hosts that are not contacted at the usual pace.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ class PaceState(NamedTuple):
 
 
 class Pace(NamedTuple):
-    """How a host is to be asked from now on."""
+    """How requests to a host are spaced from now on."""
 
     interval: float
     """Seconds from the start of a request to the start of the next."""
     until: float
-    """The moment before which it must not be asked, whatever the interval; minus infinity for none."""
+    """The moment before which it gets no request, whatever the interval; minus infinity for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class PaceRules:
 
 
 def is_busy(status: int) -> bool:
-    """Return whether *status* says that the host wants to be asked less: 429 and 500 to 599."""
+    """Return whether *status* says that the host wants fewer requests: 429 and 500 to 599."""
     return status == 429 or 500 <= status <= 599
 
 
@@ -150,7 +150,7 @@ _USUAL = PaceState()
 
 
 class HostPace:
-    """The pace of every host, of which only those that are not asked at the usual one are remembered.
+    """The pace of every host, of which only those with another than the usual one are remembered.
 
     At most *capacity* of them, about 300 bytes each; beyond, the one reported longest ago is
     forgotten. What its gate holds against it (a delay, a moment) stays in force there.
@@ -185,7 +185,7 @@ class HostPace:
         state, rules = self._states.get(host), self._rules_of.get(host, self.rules)
         return rules.delay if state is None else rules.interval(state)
 
-    def answered(
+    def responded(
         self,
         host: int,
         status: int,
@@ -204,7 +204,7 @@ class HostPace:
         rules = self._rules_of.get(host, self.rules) if self._rules_of else self.rules
         known = self._states.get(host)
         if known is None and rules.latency_factor * latency <= rules.delay and not is_busy(status):
-            # Most answers: nothing is remembered of the host, and there is nothing to remember.
+            # Most responses: nothing is remembered of the host, and there is nothing to remember.
             return Pace(rules.delay, -inf)
         state = known or _USUAL
         lengthens = is_busy(status) and started > state.stepped

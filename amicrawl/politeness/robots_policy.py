@@ -2,7 +2,7 @@
 
 By RFC 9309, section 2.3.1:
 
-    answer                     meaning                                  asked again
+    response                   meaning                                  requested again
     2xx                        the rules in it                          after its max-age, 1 to 24 h
     3xx, 4xx                   there is no such file: all is allowed    likewise
     5xx, none, anything else   rules known before hold, or URLs wait    after 1, 2, 4 min ... 1 h
@@ -72,12 +72,12 @@ class RobotsVerdict:
 
     access: Access
     expires: float
-    """Unix time in seconds at which to ask again."""
+    """Unix time in seconds at which to request it again."""
     rules: RobotsRules | None = None
     """Those that decide; not None with `RULES` only."""
     failures: int = 0
     """Exchanges in a row that brought no response."""
-    answered: float = 0.0
+    responded_at: float = 0.0
     """Unix time in seconds of the response that it rests on; 0 where there was none."""
 
     def allows(self, url: str | bytes) -> bool | None:
@@ -89,7 +89,7 @@ class RobotsVerdict:
     @property
     def is_pass(self) -> bool:
         """Whether all is allowed because no server could be reached; it ends with the first response."""
-        return self.access is Access.ALLOW_ALL and not self.answered
+        return self.access is Access.ALLOW_ALL and not self.responded_at
 
     @property
     def reason(self) -> str:
@@ -100,7 +100,7 @@ class RobotsVerdict:
 _REASON = {
     Access.RULES: "robots.txt disallows it",
     Access.ALLOW_ALL: "",
-    Access.WAIT: "robots.txt is unreachable, to be asked again",
+    Access.WAIT: "robots.txt is unreachable, to be requested again",
     Access.UNREACHABLE: "robots.txt is unreachable, given up",
 }
 
@@ -134,13 +134,13 @@ def judge_robots(
     kept = LONGEST_KEPT if max_age is None else min(max(max_age, _SHORTEST_KEPT), LONGEST_KEPT)
     if status is not None and 200 <= status < 300:
         rules = parse_robots(body, agent=agent)
-        return RobotsVerdict(Access.RULES, now + kept, rules, answered=now)
+        return RobotsVerdict(Access.RULES, now + kept, rules, responded_at=now)
     copy = previous.rules if previous is not None else None
     if status == 304 and copy is not None:
-        return RobotsVerdict(Access.RULES, now + kept, copy, answered=now)
+        return RobotsVerdict(Access.RULES, now + kept, copy, responded_at=now)
     if status is not None and 300 <= status < 500:
-        return RobotsVerdict(Access.ALLOW_ALL, now + kept, answered=now)
-    return _unanswered(now, previous, most_failures=most_failures)
+        return RobotsVerdict(Access.ALLOW_ALL, now + kept, responded_at=now)
+    return _without_response(now, previous, most_failures=most_failures)
 
 
 def judge_absence(
@@ -151,13 +151,15 @@ def judge_absence(
     Known rules stay in force. Without any, the page itself may be tried, which fails for the
     same reason and says so; see `RobotsVerdict.is_pass`.
     """
-    verdict = _unanswered(now, previous, most_failures=most_failures)
+    verdict = _without_response(now, previous, most_failures=most_failures)
     if verdict.rules is not None:
         return verdict
     return RobotsVerdict(Access.ALLOW_ALL, now + _PASS, failures=verdict.failures)
 
 
-def _unanswered(now: float, previous: RobotsVerdict | None, *, most_failures: int) -> RobotsVerdict:
+def _without_response(
+    now: float, previous: RobotsVerdict | None, *, most_failures: int
+) -> RobotsVerdict:
     """Return what it means that no response came, or that the server could not give one."""
     failures = 1 if previous is None else previous.failures + 1
     given_up = failures >= most_failures
@@ -166,8 +168,12 @@ def _unanswered(now: float, previous: RobotsVerdict | None, *, most_failures: in
         LONGEST_KEPT if given_up else min(_FIRST_WAIT * 2.0 ** min(failures - 1, 10), LONGEST_UNREACHED)
     )
     # That there was no file says nothing of one that a failing server may have now: only rules last.
-    if previous is not None and previous.rules is not None and now - previous.answered <= _LONGEST_STALE:
-        return RobotsVerdict(Access.RULES, now + wait, previous.rules, failures, previous.answered)
+    if (
+        previous is not None
+        and previous.rules is not None
+        and now - previous.responded_at <= _LONGEST_STALE
+    ):
+        return RobotsVerdict(Access.RULES, now + wait, previous.rules, failures, previous.responded_at)
     return RobotsVerdict(Access.UNREACHABLE if given_up else Access.WAIT, now + wait, failures=failures)
 
 
@@ -206,9 +212,10 @@ def is_bound(policy: str, *, is_requisite: bool) -> bool:
 
 
 class RobotsCache:
-    """What is known of many origins, those that were asked about last; kept across restarts as rows.
+    """What is known of many origins, those that were looked up last; kept across restarts as rows.
 
-    Bounded in number and in memory. An origin that is dropped is asked again when its next URL is due.
+    Bounded in number and in memory. The robots.txt of an origin that is dropped is requested again when
+    its next URL is due.
     """
 
     def __init__(
@@ -264,7 +271,7 @@ class RobotsCache:
             self._drop(next(iter(self._verdicts)))
 
     def heard_from(self, origin: str) -> None:
-        """Note that *origin* has responded something: where it was only passed, it is to be asked now.
+        """Note a response of *origin*: where it was only passed, its robots.txt is requested now.
 
         Not for ever, though, where all but its robots.txt can be had.
         """
@@ -324,7 +331,7 @@ class RobotsCache:
 
 
 def row_of_verdict(origin: str, verdict: RobotsVerdict) -> dict[str, Any] | None:
-    """Return what is known of *origin* as an object for JSON; None for what is asked again anyway."""
+    """Return what is known of *origin* as an object for JSON; None where a new request is due anyway."""
     text = None if verdict.rules is None else verdict.rules.text
     if verdict.is_pass or len(text or "") > MOST_ROW_TEXT:
         return None
@@ -333,7 +340,7 @@ def row_of_verdict(origin: str, verdict: RobotsVerdict) -> dict[str, Any] | None
         "access": str(verdict.access),
         "expires": verdict.expires,
         "failures": verdict.failures,
-        "answered": verdict.answered,
+        "answered": verdict.responded_at,
         "robots": text,
     }
 
@@ -346,7 +353,7 @@ def _read_row(row: object, now: float) -> tuple[str, RobotsVerdict] | None:
             "access": str(word),
             "expires": float() | int() as expires,
             "failures": int(failures),
-            "answered": float() | int() as answered,
+            "answered": float() | int() as responded_at,
             "robots": str() | None as robots,
         } if word in _ACCESSES:
             access = Access(word)
@@ -355,11 +362,11 @@ def _read_row(row: object, now: float) -> tuple[str, RobotsVerdict] | None:
     latest = now + LONGEST_KEPT
     is_current = now < expires <= latest
     # Rules serve while their origin is unreachable; all else is learnt again once it has expired.
-    is_of_use = access is Access.RULES and now - _LONGEST_STALE <= answered <= latest >= expires
+    is_of_use = access is Access.RULES and now - _LONGEST_STALE <= responded_at <= latest >= expires
     if not (is_current or is_of_use) or (access is Access.RULES) != (robots is not None) or failures < 0:
         return None
     if robots is not None and len(robots) > MOST_ROW_TEXT:
         return None
     rules = None if robots is None else parse_robots(robots.encode("utf-8", "replace"), agent="*")
-    verdict = RobotsVerdict(access, float(expires), rules, failures, float(answered))
+    verdict = RobotsVerdict(access, float(expires), rules, failures, float(responded_at))
     return None if verdict.is_pass else (origin, verdict)

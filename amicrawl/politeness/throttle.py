@@ -46,11 +46,11 @@ _STANDSTILL = 16
 class InflightLimit:
     """A limit between *minimum* and *maximum* that follows what the network bears.
 
-    A shrink halves the average of losses. The losses that led to it have been answered, and the
+    A shrink halves the average of losses. The losses that led to it have had their effect, and the
     requests already under way at that moment will bring more of the same: were the average kept,
     a single burst would take the limit to its minimum. Were it cleared, `congested` would turn
     false in the middle of the congestion, and hosts be blamed for it; half of 0.25 is still above
-    the mark, until fourteen answers without a loss say otherwise.
+    the mark, until fourteen responses without a loss say otherwise.
     """
 
     __slots__ = (
@@ -104,7 +104,7 @@ class InflightLimit:
         self.limit = min(self.limit, self._maximum)
         return is_new
 
-    def answered(self) -> None:
+    def responded(self) -> None:
         """Note a completed response."""
         self._completed += 1
         self._average -= self._average * _WEIGHT
@@ -163,7 +163,7 @@ class AdaptiveTimeout:
         self._count = 0
         self._counts = [0] * (len(_EDGES) + 1)
 
-    def answered(self, latency: float) -> None:
+    def responded(self, latency: float) -> None:
         """Note a response that came *latency* seconds after its request."""
         self._counts[bisect_right(_EDGES, latency)] += 1
         self._count += 1
@@ -201,7 +201,7 @@ class Bandwidth:
 
     What comes last is little from one host. Over all hosts it is the bodies of everything that is in
     flight, and a crawl would swing between far too much and nothing at all. So a request may be charged
-    when it starts with what answers have on average (`expect`), with the rest when its size is known.
+    when it starts with what responses have on average (`expect`), with the rest when its size is known.
 
     Every operation takes constant time; a bucket that is full again is forgotten in time.
     """
@@ -234,7 +234,7 @@ class Bandwidth:
         return len(self._host_paid)
 
     def expect(self, now: float) -> float:
-        """Charge a request that starts with the average answer, and return that for `spend`."""
+        """Charge a request that starts with the average response, and return that for `spend`."""
         if self._total is None:
             return 0.0
         self._paid = max(self._paid, now - self._burst) + self._mean / self._total

@@ -68,7 +68,7 @@ class FoundRecord(NamedTuple):
     whole: bool = True
     seekable: bool = True
     body_sha1: bytes = b""
-    """SHA-1 of the body where the block is cut and it was asked for."""
+    """SHA-1 of the body where the block is cut and it was requested."""
 
 
 def found_records(
@@ -81,7 +81,7 @@ def found_records(
 ) -> Iterator[FoundRecord]:
     """Yield the records in *pieces*; what is not one, or not whole, goes to *broken* with its offset.
 
-    Of a file that is not packed, *peek* returns the bytes at an offset, as many as are asked for if
+    Of a file that is not packed, *peek* returns the bytes at an offset, as many as are requested if
     there are; None says that the file is packed. *begin_digest* is given a record whose block is cut,
     and returns what the rest of the block is to be added to.
     """

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 FREE_RECORDS, BYTES_A_RECORD = 2000, 16
 """Records that a file may have: so many, and one more for each of so many of its bytes."""
 BLOCK_CAP = 64 << 20
-"""Bytes of a block that are kept, where no other cap is asked for."""
+"""Bytes of a block that are kept, where no other cap is requested."""
 CONTENT_LIMIT = 64 << 20
-"""Bytes that `Record.content` returns at most, where no other limit is asked for."""
+"""Bytes that `Record.content` returns at most, where no other limit is requested."""
 
 RECORD_TYPES = (
     "warcinfo",
@@ -65,7 +65,7 @@ class Broken(NamedTuple):
 
 
 class _Lazy(Generic[_T]):
-    """An attribute that is worked out when it is first asked for.
+    """An attribute that is worked out when it is first read.
 
     `functools.cached_property` does the same, but takes a lock each time it does (until Python 3.12).
     """

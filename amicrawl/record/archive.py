@@ -60,7 +60,7 @@ SYNC_BYTES = 64 * 1024**2
 
 
 class Archive:
-    """Stores captures and their rows, and forces them to disk as often as asked."""
+    """Stores captures and their rows, and forces them to disk as often as configured."""
 
     def __init__(
         self,

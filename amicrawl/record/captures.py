@@ -278,7 +278,7 @@ def _described(item: CaptureItem) -> tuple[str, str, str]:
         elif key == b"last-modified" and len(value) <= VALIDATOR_LIMIT:
             last_modified = last_modified or header_text(value)
     if item.capture.status == 304 and item.unchanged:
-        # RFC 9111, 3.2: what a 304 does not name again still holds, and the next crawl asks by it.
+        # RFC 9111, 3.2: what a 304 does not name again still holds, and the next crawl requests with it.
         etag = etag or item.seed.etag
         last_modified = last_modified or item.seed.last_modified
     return content_type, etag, last_modified

@@ -5,7 +5,7 @@
 
 A prefix may change from one crawl of a directory to the next, and with the time it always does. So
 numbers are counted over all prefixes: no number comes twice in a directory, and a tool that looks for
-whole files looks at how their names end. What is not whole may be another tool's: `repair` asks whose
+whole files looks at how their names end. What is not whole may be another tool's: `repair` checks whose
 it is.
 
 A file cut between two gzip members passes every validator; only its size, its count of records and its

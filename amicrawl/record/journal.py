@@ -239,7 +239,7 @@ class CapturesJournal:
         Rows of an earlier `captures.parquet` come first. Raises DamagedFileError, and leaves the journal
         as it is, where a line does not read back.
         """
-        # Arrow is loaded when the first table is written: a crawl asks its first server before.
+        # Arrow is loaded when the first table is written: a crawl sends its first request before.
         from amicrawl.record.table import take_in_journals  # noqa: PLC0415
 
         self.commit(sync=True)

@@ -164,7 +164,7 @@ def _head_of(block: MemberBody) -> bytes:
         if len(start) >= HEAD_LIMIT:
             break
     if status_of(start) is None:
-        return b""  # an HTTP/0.9 answer
+        return b""  # an HTTP/0.9 response
     last = final_head(start)
     ends = [at + len(line) for line in (b"\r\n\r\n", b"\n\n", b"\n\r\n") if (at := last.find(line)) >= 0]
     end = min(ends, default=len(last))

@@ -134,7 +134,8 @@ class RsyncBucket:
                 [*command, *self._way, *words],
                 env={**os.environ, "LC_ALL": "C"},
                 stdin=subprocess.DEVNULL,
-                # No terminal that it could ask a password at, and no signal that is meant for the crawl.
+                # No terminal that it could ask for a password at, and no signal that is meant for the
+                # crawl.
                 start_new_session=True,
                 capture_output=True,
                 check=False,

@@ -199,7 +199,7 @@ def unkept_sentences(unkept: object, directory: str) -> Iterator[str]:
             yield (
                 f"not whole: {pages:,} {lack} {number:,} of what "
                 f"{need} to be shown ({rules}); `amicrawl query {directory} pages_not_whole` names "
-                "those that were asked for"
+                "those that were requested"
             )
     match unkept:
         case {"shape": {"shape": str(shape), "fetches": int(number), "of": int(of)}} if (

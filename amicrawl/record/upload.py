@@ -69,7 +69,7 @@ class NotAsSealedError(InputError):
 
 
 class StoppedError(AmicrawlError):
-    """The upload was asked to stop; nothing has come of it."""
+    """The upload was stopped; nothing has come of it."""
 
 
 class NotShownError(OutputError):
@@ -77,7 +77,7 @@ class NotShownError(OutputError):
 
 
 class UploadProgress:
-    """How far the upload of some files is. One thread uploads, any may ask."""
+    """How far the upload of some files is. One thread uploads, any may read."""
 
     def __init__(self, files: Iterable[SealedFile]) -> None:
         sizes = {file.name: file.size for file in files}
@@ -119,7 +119,7 @@ class Uploads:
         stopped: Callable[[], bool] = lambda: False,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
-        """*remove* removes WARC files here once they are uploaded; *stopped* is asked while bytes flow.
+        """*remove* removes WARC files here once they are uploaded; *stopped* is called while bytes flow.
 
         Nothing is sent or changed yet, but the bucket is looked at. Raises UsageError where it holds the
         files of another crawl, or this directory was uploaded to another bucket; OutputError where the
@@ -208,7 +208,7 @@ class Uploads:
         """Have *file* in the bucket, listed there, and if requested removed here.
 
         Raises OutputError where it may be tried again, ConflictError and NotAsSealedError where that is
-        of no use, StoppedError where it was asked to stop.
+        of no use, StoppedError where it was stopped.
         """
         entry = self._manifest.files.get(file.name)
         is_listed = entry is not None and entry.file.sha256 == file.sha256

@@ -235,12 +235,12 @@ def exchange_records(
     lines = f"WARC-Target-URI: {target_uri(capture.url)}\r\n" + _connection_lines(
         capture.ip_address, capture.protocol, capture.tls, capture.reconstructed_by
     )
-    answer_id = ids()
-    records = [] if found is None else [_metadata_record(capture, found, answer_id, ids)]
+    response_id = ids()
+    records = [] if found is None else [_metadata_record(capture, found, response_id, ids)]
     if capture.request:
         request_id = ids()
         request_lines = (
-            f"{lines}WARC-Concurrent-To: {answer_id}\r\n"
+            f"{lines}WARC-Concurrent-To: {response_id}\r\n"
             f"WARC-Block-Digest: {digests.request}\r\n"
             "Content-Type: application/http;msgtype=request\r\n"
         )
@@ -254,11 +254,11 @@ def exchange_records(
         kind = RecordType.REVISIT
         body = capture.body if decision.profile is Profile.NOT_MODIFIED else NO_BODY
     lines += "Content-Type: application/http;msgtype=response\r\n"
-    records.append(Record(kind, answer_id, date, lines, capture.head, body))
+    records.append(Record(kind, response_id, date, lines, capture.head, body))
     return records
 
 
-def _metadata_record(capture: Capture, found: Provenance, answer_id: str, ids: RecordIds) -> Record:
+def _metadata_record(capture: Capture, found: Provenance, response_id: str, ids: RecordIds) -> Record:
     """Return what is known of *capture* besides, as `application/warc-fields`."""
     fields = [("via", target_uri(found.via))] if found.via else []
     if found.route:
@@ -268,7 +268,7 @@ def _metadata_record(capture: Capture, found: Provenance, answer_id: str, ids: R
     fields.append(("fetchTimeMs", str(capture.duration_ms)))
     block = field_lines(fields).encode()
     lines = (
-        f"WARC-Target-URI: {target_uri(capture.url)}\r\nWARC-Concurrent-To: {answer_id}\r\n"
+        f"WARC-Target-URI: {target_uri(capture.url)}\r\nWARC-Concurrent-To: {response_id}\r\n"
         f"WARC-Block-Digest: {block_digest(block)}\r\nContent-Type: application/warc-fields\r\n"
     )
     return Record(RecordType.METADATA, ids(), warc_date(capture.started), lines, block)

@@ -1,7 +1,7 @@
 """Fields of a seed line: the URL, the values of conditional requests, and the rest as `meta_json`. Pure.
 
 The URL is checked cheaply: is there an http(s) scheme and something behind it? Whether the host is one,
-and whether it may be asked, is decided where URLs are parsed. The values of conditional requests are
+and whether it may be requested, is decided where URLs are parsed. The values of conditional requests are
 checked as strictly as what goes into a request head must be.
 """
 
@@ -75,7 +75,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 def url_of(fields: Mapping[str, object], flaw: Flaw, meta: str) -> str:
     """Return the field `url` of *fields*.
 
-    Raises NotASeedError, with the `meta_json` *meta*, where there is none to be asked.
+    Raises NotASeedError, with the `meta_json` *meta*, where there is none to request.
     """
     url = fields.get("url")
     try:

@@ -1,8 +1,8 @@
 """Sitemap trees: a sitemap, or an index and the sitemaps it names, index by index, within limits.
 
-The sitemaps that an index names are fetched by the opener that is handed in; which hosts it asks is its
-own affair. A sitemap that names itself, or is named twice, is read once. A limit that bites is reported
-as a fault of the document in which it did.
+The sitemaps that an index names are fetched by the opener that is handed in; which hosts it contacts is
+its own affair. A sitemap that names itself, or is named twice, is read once. A limit that bites is
+reported as a fault of the document in which it did.
 """
 
 from __future__ import annotations

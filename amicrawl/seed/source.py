@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     Fetch = Callable[[str], BinaryIO]
-    """Opens an http(s) URL for reading. Which hosts may be asked is its business.
+    """Opens an http(s) URL for reading. Which hosts may be contacted is its business.
 
     It raises InputError or OSError where it cannot; so do the reads of what it returns.
     """

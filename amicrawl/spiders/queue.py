@@ -36,7 +36,7 @@ class QueueSpider(FrontierSpider):
     @classmethod
     @explained
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Check the arguments and the settings of Redis, before anything is made or asked.
+        """Check the arguments and the settings of Redis, before anything is made or requested.
 
         Raises UsageError or InputError.
         """

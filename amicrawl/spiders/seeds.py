@@ -46,7 +46,7 @@ class SeedsSpider(FrontierSpider):
     @classmethod
     @explained
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Check the arguments and open the seed list, before anything is made or asked.
+        """Check the arguments and open the seed list, before anything is made or requested.
 
         Raises UsageError or InputError.
         """

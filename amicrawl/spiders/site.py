@@ -60,7 +60,7 @@ class SiteSpider(FrontierSpider):
     @classmethod
     @explained
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
-        """Check the arguments and read the start URLs, before anything is made or asked.
+        """Check the arguments and read the start URLs, before anything is made or requested.
 
         Raises UsageError or InputError.
         """

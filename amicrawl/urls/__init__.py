@@ -2,7 +2,7 @@
 
 A URL has up to four readings here, and none of them changes the URL itself:
 
-* `fetchable(url)`: what is asked for. The URL as found, with no more encoded than HTTP requires; that is
+* `fetchable(url)`: what is requested. The URL as found, with no more encoded than HTTP requires; that is
   its name in the archive. `resolve(base, location)` gives the URL that a redirect leads to.
 * `canonicalize(url)`: its canonical form, one spelling for all that are taken for the same page, exactly
   as in the frontier files that other software writes. `canonical_form(url)` adds an extension for what

@@ -14,10 +14,10 @@ of which is done once.
 A decoded key or value of a query is held as text with one character for an octet (Latin-1), because what
 it holds need not be UTF-8; comparing such texts compares the octets.
 
-`canonicalize` refuses some URLs that servers answer: IPv6 literals, host names with underscores or with
-hyphens in unusual places, control characters, stray percent signs. Without a form they could be no row
-of a frontier. `canonical_form` takes them as they would be fetched and changes no more than the rules do
-elsewhere:
+`canonicalize` refuses some URLs that servers respond to: IPv6 literals, host names with underscores or
+with hyphens in unusual places, control characters, stray percent signs. Without a form they could be no
+row of a frontier. `canonical_form` takes them as they would be fetched and changes no more than the
+rules do elsewhere:
 
 * an IPv6 literal is written in its shortest form, in lower-case hexadecimal, in brackets;
 * a name that the rules refuse is lower-cased and loses one trailing dot;
@@ -109,7 +109,7 @@ _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
 class Canonical(NamedTuple):
-    """A canonical form, with the parts that others ask for."""
+    """A canonical form, with the parts that callers need."""
 
     url: str
     """ASCII: `scheme://host[:port]/path[?query]`."""

@@ -4,7 +4,7 @@ Case, order, dots, tracking keys and odd spellings stay, and `Fetchable.url` is 
 archive gives the capture. Percent-encoded (as UTF-8) is only what cannot stand in a request by the
 grammar of RFC 3986 and RFC 9112: controls, space, DEL, what is not ASCII, and ``" < > \ ^ ` { | }``. So
 no URL can forge a header line or a record. A bare percent sign and square brackets are against that
-grammar too, but servers are asked for them daily, and encoding would ask for something else.
+grammar too, but servers get requests for them daily, and encoding would request something else.
 
 `resolve` gives the URL that a redirect leads to. That is a URL as found, like a seed: what can be kept
 of its spelling is kept. An absolute one is taken as it stands; a relative one is resolved by RFC 3986,
@@ -38,7 +38,7 @@ _DIGITS = re.compile(r"[0-9]*")
 
 
 class Fetchable(NamedTuple):
-    """A URL that can be asked for; every text in it is printable ASCII without spaces."""
+    """A URL that can be requested; every text in it is printable ASCII without spaces."""
 
     url: str
     """The name of what is fetched: the URL as found, with its fragment, what cannot be sent encoded."""
@@ -175,7 +175,7 @@ _STRAY_OCTET = re.compile("[\udc80-\udcff]")
 
 
 def resolve(base: str, location: str | bytes) -> str:
-    """Return the URL that *location* means as an answer from *base*, without its fragment.
+    """Return the URL that *location* means in a response from *base*, without its fragment.
 
     An octet that is not UTF-8 comes back percent-encoded, so the result can always be written down.
     """

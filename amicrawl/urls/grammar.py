@@ -2,7 +2,7 @@
 
 `parse` decides what counts as a URL at all; `resolve` is RFC 3986, section 5.2.2, with the strict
 treatment of a scheme. Neither looks at whether scheme and host make sense: `canonical.py` does. Why one
-has no such reading is a `Refused`: an answer like any other, so it is a value, and nothing in this room
+has no such reading is a `Refused`: a result like any other, so it is a value, and nothing in this room
 raises on a URL.
 
 URLs arrive as bytes that claim to be UTF-8. As text, an octet that is not part of valid UTF-8 is kept

@@ -2,7 +2,7 @@
 
 `canonical_host` is UTS #46 in its look-up configuration: non-transitional, STD3 ASCII rules, hyphen,
 joiner and Bidi checks, ACE labels decoded and validated, DNS lengths not checked. `lookup_name` is what
-a fetch uses: it maps names the same way, but asks only for characters that a name can be looked up by.
+a fetch uses: it maps names the same way, but requires only characters that a name can be looked up by.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _encoded(label: str) -> str:
 def lookup_name(name: str) -> str | Refused:
     """Return *name*, a host as written, as the ASCII name that is looked up; ASCII stays as written.
 
-    Labels that registries refuse but name servers answer for pass: underscores, hyphens anywhere.
+    Labels that registries refuse but name servers resolve pass: underscores, hyphens anywhere.
     """
     if not name.isascii():
         if len(name) > LONGEST_CONVERTED:
@@ -175,7 +175,7 @@ def _joins(label: str) -> bool:
         if character in (_ZWNJ, _ZWJ):
             if pending or not (behind_virama or (behind_joining and character == _ZWNJ)):
                 return False
-            # Behind a virama a joiner asks for nothing more; elsewhere something must follow it.
+            # Behind a virama a joiner needs nothing more; elsewhere something must follow it.
             pending = not behind_virama
             behind_joining = behind_virama = False
             continue

@@ -20,7 +20,7 @@ from itertools import accumulate
 
 
 class _Table:
-    """A set of characters, unpacked when first asked."""
+    """A set of characters, unpacked when first used."""
 
     def __init__(self, ranges: str) -> None:
         self._ranges = ranges

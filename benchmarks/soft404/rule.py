@@ -152,13 +152,13 @@ def judged(responses: Iterable[Response]) -> dict[str, object]:
     listed = list(responses)
     probes = {each.directory: each for each in listed if each.truth == "probe"}
     # What is sent as an error needs no detector.
-    asked = [each for each in listed if each.truth != "probe" and each.status < 400]
-    truths = [each.truth == "missing" for each in asked]
+    requested = [each for each in listed if each.truth != "probe" and each.status < 400]
+    truths = [each.truth == "missing" for each in requested]
     by_model = [
         each.status == 200 and model.of_page(each.body, f"http://site.example{each.path}") >= 0.5
-        for each in asked
+        for each in requested
     ]
-    by_rule = [is_soft_404(each, probes[each.directory]) for each in asked]
+    by_rule = [is_soft_404(each, probes[each.directory]) for each in requested]
     return {
         "pages": truths.count(False),
         "error pages": truths.count(True),

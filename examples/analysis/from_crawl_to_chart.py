@@ -1,8 +1,8 @@
-"""From a crawl to a chart, in five cells: what came, what it was found to be, and how it was answered.
+"""From a crawl to a chart, in five cells: what came, what it was found to be, and with which status.
 
 Run it whole, `python examples/analysis/from_crawl_to_chart.py`, or cell by cell in an editor that knows
 `# %%`. Without a crawl of yours (`--crawl ami-out`) it archives the demo site first. It leaves the
-collection, two answers and `chart.svg` in the directory `analysis`, or that of `--out`.
+collection, two results and `chart.svg` in the directory `analysis`, or that of `--out`.
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ def table_of(crawl: Path, out: Path) -> Path:
 
 
 # %% Questions: a shipped one, written to a file, and one of our own.
-def answers(table: Path, out: Path) -> list[dict[str, Any]]:
-    """Ask *table*, and return how many captures there are of each type and status."""
-    asked = [str(AMICRAWL), "query", str(table), "compare_mime_type_http_vs_detected"]
-    subprocess.run([*asked, "-o", str(out / "types.csv")], check=True)
+def responses(table: Path, out: Path) -> list[dict[str, Any]]:
+    """Query *table*, and return how many captures there are of each type and status."""
+    requested = [str(AMICRAWL), "query", str(table), "compare_mime_type_http_vs_detected"]
+    subprocess.run([*requested, "-o", str(out / "types.csv")], check=True)
     with QueryTable(table) as opened:
         statuses = opened.ask(named_query("count_fetch_status"), {"subset": ""})
         for row in (row for batch in statuses.batches for row in batch.to_pylist()):
@@ -124,7 +124,7 @@ def main(arguments: Sequence[str]) -> None:
     chosen = parser.parse_args(arguments)
     chosen.out.mkdir(parents=True, exist_ok=True)
     table = table_of(crawled(chosen.crawl, chosen.out), chosen.out)
-    rows = answers(table, chosen.out)
+    rows = responses(table, chosen.out)
     (chosen.out / "chart.svg").write_text(chart(rows, "Captures by detected type and status"))
     print(f"Look at {chosen.out / 'chart.svg'}")
 

@@ -23,13 +23,13 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from demo_site.answers import Answers, Ending
+from demo_site.responses import Ending, SiteResponses
 from demo_site.seeds import seed_lines
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from demo_site.answers import Answer
+    from demo_site.responses import SiteResponse
 
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 _IDLE_SECONDS = 30.0
@@ -55,8 +55,8 @@ class DemoSite:
 
     @property
     def requests(self) -> tuple[str, ...]:
-        """The targets asked for up to now, in the order in which they came."""
-        return tuple(self._server.asked)
+        """The targets requested up to now, in the order in which they came."""
+        return tuple(self._server.requested)
 
     def seeds(self, path: Path) -> Path:
         """Write the seeds of the site to *path* as JSON Lines; return *path*."""
@@ -64,8 +64,8 @@ class DemoSite:
         return path
 
     def wire(self, target: str) -> bytes:
-        """Return the bytes that an unconditional GET of *target* is answered with."""
-        return self._server.answers.answer(target, {}).wire
+        """Return the bytes that an unconditional GET of *target* gets."""
+        return self._server.responses.respond(target, {}).wire
 
     def start(self) -> Self:
         """Begin to serve."""
@@ -96,9 +96,9 @@ class _Server(socketserver.ThreadingTCPServer):
     def __init__(self, host: str, port: int, pause: float) -> None:
         super().__init__((host, port), _Handler)
         self.url = f"http://{host}:{self.server_address[1]}/"
-        self.answers = Answers(self.url)
+        self.responses = SiteResponses(self.url)
         self.pause = pause
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.stopping = threading.Event()
         self._open: set[socket.socket] = set()
 
@@ -136,21 +136,21 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Server
 
     def do_GET(self) -> None:
-        self.server.asked.append(self.path)
-        self._send(self.server.answers.answer(self.path, dict(self.headers.items())))
+        self.server.requested.append(self.path)
+        self._send(self.server.responses.respond(self.path, dict(self.headers.items())))
 
-    def _send(self, answer: Answer) -> None:
-        for number, piece in enumerate(answer.pieces):
+    def _send(self, response: SiteResponse) -> None:
+        for number, piece in enumerate(response.pieces):
             if number:
                 self.server.stopping.wait(self.server.pause)
             self.wfile.write(piece)
-        if answer.ending is not Ending.KEEP:
+        if response.ending is not Ending.KEEP:
             self.close_connection = True
-        if answer.ending is Ending.RESET:
+        if response.ending is Ending.RESET:
             self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name that the base class gives
-        """Say nothing: the crawl that asks tells what came."""
+        """Say nothing: the crawl reports what came."""
 
 
 def main(arguments: list[str]) -> int:

@@ -40,8 +40,8 @@ def crawl_pages(
 class SecuredServer(RawServer):
     """Does so over TLS, by a certificate of its own authority, which is written to *ca_file*."""
 
-    def __init__(self, answer: Callable[[bytes], bytes], ca_file: Path) -> None:
-        super().__init__(answer)
+    def __init__(self, response: Callable[[bytes], bytes], ca_file: Path) -> None:
+        super().__init__(response)
         authority = trustme.CA()
         authority.cert_pem.write_to_path(str(ca_file))
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -63,12 +63,12 @@ class SecuredServer(RawServer):
                     return
                 head += block
             self.requests.append(head)
-            secured.sendall(self._answer(head))
+            secured.sendall(self._response(head))
             with contextlib.suppress(OSError):
                 secured.unwrap()
 
 
-def answer(body: bytes, type_: str = "text/html", *fields: str, status: str = "200 OK") -> bytes:
+def response(body: bytes, type_: str = "text/html", *fields: str, status: str = "200 OK") -> bytes:
     """Return a response of *type_*, whose framing and case no library would write."""
     lines = "".join(f"{field}\r\n" for field in fields)
     return (
@@ -90,5 +90,5 @@ def chunked(body: bytes, type_: str, *fields: str) -> bytes:
 
 
 def path_of(head: bytes) -> str:
-    """Return the path that a request asks for."""
+    """Return the path that a request names."""
     return head.split(b" ", 2)[1].decode()

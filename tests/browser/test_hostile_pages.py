@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from archive_reading import records, rows
-from browser.browsing_site import answer, crawl_pages, needs_chromium, path_of
+from browser.browsing_site import crawl_pages, needs_chromium, path_of, response
 from loopback import RawServer
 
 if TYPE_CHECKING:
@@ -100,23 +100,23 @@ def respond(hostile: dict[str, tuple[str, set[str]]], head: bytes) -> bytes:
     path = path_of(head).partition("?")[0]
     if path == "/":
         links = "".join(f"<a href={each}>{each}</a>" for each in [*hostile, "/last"])
-        return answer(f"<title>start</title>{links}".encode())
+        return response(f"<title>start</title>{links}".encode())
     if path in hostile:
         script = hostile[path][0]
-        return answer(f"<title>{path[1:]}</title><p>{path}</p><script>{script}</script>".encode())
+        return response(f"<title>{path[1:]}</title><p>{path}</p><script>{script}</script>".encode())
     if path == "/worker.js":
-        return answer(WORKER, "text/javascript")
+        return response(WORKER, "text/javascript")
     if path == "/large":
         # What it says is 2 GiB; what it sends is more than a page may have.
         return b"HTTP/1.1 200 OK\r\nContent-Length: 2147483648\r\n\r\n" + bytes(4 << 20)
-    return answer(b"<title>one</title><p>ordinary", "text/html")
+    return response(b"<title>one</title><p>ordinary", "text/html")
 
 
 @dataclass
 class Crawled:
-    """What the server was asked for, the rows, and what is recorded of each page, by its path."""
+    """What the server was requested, the rows, and what is recorded of each page, by its path."""
 
-    asked: list[str]
+    requested: list[str]
     captures: list[dict[str, Any]]
     infos: dict[str, Any]
 
@@ -136,7 +136,7 @@ def crawled(hostile: dict[str, tuple[str, set[str]]], out: Path, *, page_time: i
                 "AMICRAWL_MAX_HOPS": "1",
             },
         )  # fmt: skip
-        asked = [path_of(head).partition("?")[0] for head in server.requests]
+        requested = [path_of(head).partition("?")[0] for head in server.requests]
     assert done.returncode == 0, done.stderr
     # What goes wrong in a page is no fault of the crawl.
     assert [line for line in done.stderr.splitlines() if "Traceback" in line] == []
@@ -159,14 +159,14 @@ def crawled(hostile: dict[str, tuple[str, set[str]]], out: Path, *, page_time: i
         named = json.loads(pages[path]["meta_json"] or "{}").get("page_fault", WHOLE)
         assert named == reason or {named, reason} == {WHOLE, "restless"}
     # A page that is at fault itself is not opened again.
-    assert asked.count("/last") == 1
-    return Crawled(asked, captures, infos)
+    assert requested.count("/last") == 1
+    return Crawled(requested, captures, infos)
 
 
 def test_hostile_pages_are_bounded_and_the_crawl_goes_on(tmp_path: Path) -> None:
     found = crawled(ENDING, tmp_path, page_time=60)
-    assert found.asked.count("/opens") == 1
-    assert sum(path == "/window" for path in found.asked) <= 2 * 100
+    assert found.requested.count("/opens") == 1
+    assert sum(path == "/window" for path in found.requested) <= 2 * 100
     assert any(each.startswith("a window: ") for each in found.infos["/opens"]["refused"])
     assert any(each.startswith("navigation: ") for each in found.infos["/goes"]["refused"])
     # Beyond its bytes, a page gets nothing, and the index says so.
@@ -180,11 +180,11 @@ def test_pages_that_go_on_are_left_when_their_time_is_up_and_the_crawl_goes_on(t
     # What never gets quiet is read all the same.
     assert found.infos["/restless"]["title"] == "restless"
     # Beyond its requests and its bytes, a page gets nothing, and the index says so.
-    assert found.asked.count("/n") <= REQUESTS
+    assert found.requested.count("/n") <= REQUESTS
     reasons = [row["error"] for row in found.captures if row["page"].endswith("/many")]
-    assert sum(f"asked for {REQUESTS} before" in each for each in reasons) > 0
+    assert sum(f"requested {REQUESTS} before" in each for each in reasons) > 0
     assert len(reasons) <= 2 * REQUESTS + 1
     # A page whose browser another one has taken down is opened again, with the same limits.
-    assert 1 <= found.asked.count("/up") <= MOST_OPENED
+    assert 1 <= found.requested.count("/up") <= MOST_OPENED
     sent = [row["error"] for row in found.captures if row["url"].endswith("/up")]
     assert any("sent and received" in each for each in sent)

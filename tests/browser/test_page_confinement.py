@@ -1,4 +1,4 @@
-"""Nothing leaves a browser but through the proxy: what Chromium asks of the kernel."""
+"""Nothing leaves a browser but through the proxy: what Chromium requires of the kernel."""
 
 import re
 import shutil
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from archive_reading import records, rows
-from browser.browsing_site import answer, crawl_pages, needs_chromium, path_of
+from browser.browsing_site import crawl_pages, needs_chromium, path_of, response
 from loopback import RawServer, free_port
 
 pytestmark = needs_chromium
@@ -62,10 +62,10 @@ def test_chromium_connects_to_the_proxy_and_to_nothing_else(tmp_path: Path) -> N
 
     def site(head: bytes) -> bytes:
         if path_of(head) == "/":
-            return answer(page)
+            return response(page)
         if path_of(head) == "/worker.js":
-            return answer(b"fetch('http://192.0.2.10/from-worker');", "text/javascript")
-        return answer(b"file", "application/octet-stream", "Content-Disposition: attachment")
+            return response(b"fetch('http://192.0.2.10/from-worker');", "text/javascript")
+        return response(b"file", "application/octet-stream", "Content-Disposition: attachment")
 
     out = tmp_path / "out"
     with RawServer(site) as server:

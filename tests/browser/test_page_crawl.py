@@ -19,11 +19,11 @@ from archive_reading import record, records, rows
 from browser.browsing_site import (
     SETTINGS,
     SecuredServer,
-    answer,
     chunked,
     crawl_pages,
     needs_chromium,
     path_of,
+    response,
 )
 from loopback import (
     PROJECT,
@@ -59,31 +59,31 @@ def app(head: bytes) -> bytes:
     path = path_of(head)
     if path == "/app.js":
         packed = gzip.compress(APP, mtime=0)
-        return answer(packed, "text/javascript", "Content-Encoding: gzip")
+        return response(packed, "text/javascript", "Content-Encoding: gzip")
     if path == "/app.css":
-        return answer(b"h1 { color: red }", "text/css")
+        return response(b"h1 { color: red }", "text/css")
     if path.startswith("/api"):
         page = path.removeprefix("/api")
         data = {"title": f"Page {page}", "links": LINKS.get(page, ["/"])}
         return chunked(json.dumps(data).encode(), "application/json")
     if path == "/search":
-        return answer(b'{"found": 0}', "application/json")
+        return response(b'{"found": 0}', "application/json")
     if path in {"/", "/a", "/b", "/c"}:
-        return answer(SHELL)
-    return answer(b"none", "text/plain", status="404 Not Found")
+        return response(SHELL)
+    return response(b"none", "text/plain", status="404 Not Found")
 
 
 def test_a_site_made_by_scripts_is_archived_to_the_byte(tmp_path: Path) -> None:
     with RawServer(app) as server:
         done = crawl_pages(f"{server.url}/", tmp_path)
-        asked = [path_of(head) for head in server.requests]
+        requested = [path_of(head) for head in server.requests]
     assert done.returncode == 0, done.stderr
     # The first of each URL: the same payload later is a revisit.
     found = {row["url"].removeprefix(server.url): row for row in reversed(rows(tmp_path))}
-    # Links come from what scripts have made; a requisite is asked for once, whatever number of pages.
+    # Links come from what scripts have made; a requisite is requested once, whatever number of pages.
     assert {"/", "/a", "/b", "/c", "/api/c", "/search"} <= found.keys()
-    assert asked.count("/app.js") == asked.count("/app.css") == asked.count("/a") == 1
-    assert asked.count("/search") == 4
+    assert requested.count("/app.js") == requested.count("/app.css") == requested.count("/a") == 1
+    assert requested.count("/search") == 4
     # The record has the server's bytes: case, framing and coding.
     for path in ("/", "/app.js", "/api/c", "/search"):
         _, block = record(tmp_path, found[path])
@@ -129,7 +129,7 @@ def test_a_site_made_by_scripts_is_archived_to_the_byte(tmp_path: Path) -> None:
     assert info["ended"] == "quiet"
 
 
-def test_without_a_browser_a_crawl_ends_before_anything_is_asked_for(tmp_path: Path) -> None:
+def test_without_a_browser_a_crawl_ends_before_anything_is_requested(tmp_path: Path) -> None:
     with RawServer(app) as server:
         missing = crawl_pages(f"{server.url}/", tmp_path / "a", {"AMICRAWL_BROWSER_PATH": "/nowhere"})
         as_root = crawl_pages(f"{server.url}/", tmp_path / "b", {"AMICRAWL_BROWSER_SANDBOX": "true"})
@@ -141,7 +141,7 @@ def test_without_a_browser_a_crawl_ends_before_anything_is_asked_for(tmp_path: P
         assert "AMICRAWL_BROWSER_SANDBOX=false" in as_root.stderr
 
 
-def test_rules_of_the_crawl_hold_for_what_a_page_asks_for(tmp_path: Path) -> None:
+def test_rules_of_the_crawl_hold_for_what_a_page_requests(tmp_path: Path) -> None:
     other = free_port()
     wanted = [
         "/no/robots", "/ignored.json", f"http://10.1.2.3:{other}/private", f"http://[::1]:{other}/",
@@ -153,17 +153,17 @@ def test_rules_of_the_crawl_hold_for_what_a_page_asks_for(tmp_path: Path) -> Non
     def site(head: bytes) -> bytes:
         path = path_of(head)
         if path == "/robots.txt":
-            return answer(b"User-agent: *\nDisallow: /no/\n", "text/plain")
-        return answer(b"<p>text<script>" + script.encode() + b"</script>")
+            return response(b"User-agent: *\nDisallow: /no/\n", "text/plain")
+        return response(b"<p>text<script>" + script.encode() + b"</script>")
 
     with RawServer(site) as server:
         done = crawl_pages(
             f"{server.url}/", tmp_path,
             {"AMICRAWL_ROBOTS": "obey", "AMICRAWL_IGNORES": "ignored", "AMICRAWL_MAX_RETRIES": "0"},
         )  # fmt: skip
-        asked = {path_of(head) for head in server.requests}
+        requested = {path_of(head) for head in server.requests}
     assert done.returncode == 0, done.stderr
-    assert asked == {"/robots.txt", "/", "/favicon.ico"}
+    assert requested == {"/robots.txt", "/", "/favicon.ico"}
     said = {row["url"]: row["error"] for row in rows(tmp_path) if not row["status"]}
     assert said[f"{server.url}/no/robots"].startswith("robots-denied")
     assert "ignored" in said[f"{server.url}/ignored.json"]
@@ -177,7 +177,7 @@ def test_rules_of_the_crawl_hold_for_what_a_page_asks_for(tmp_path: Path) -> Non
     )
 
 
-def test_a_killed_crawl_goes_on_and_asks_again_for_no_more_than_was_in_flight(tmp_path: Path) -> None:
+def test_a_killed_crawl_goes_on_and_requests_again_no_more_than_was_in_flight(tmp_path: Path) -> None:
     with RawServer(app, pause=0.05) as server:
         line = site_command(f"{server.url}/", tmp_path, settings=SETTINGS)
         process = warm_processes.Popen(line, cwd=PROJECT, env=environment(), stderr=subprocess.DEVNULL)
@@ -187,13 +187,13 @@ def test_a_killed_crawl_goes_on_and_asks_again_for_no_more_than_was_in_flight(tm
         process.send_signal(signal.SIGKILL)
         process.wait()
         done = crawl_pages(f"{server.url}/", tmp_path)
-        asked = [path_of(head) for head in server.requests]
+        requested = [path_of(head) for head in server.requests]
     assert done.returncode == 0, done.stderr
     assert {"/", "/a", "/b", "/c"} <= {row["url"].removeprefix(server.url) for row in rows(tmp_path)}
-    assert asked.count("/") == asked.count("/b") == asked.count("/c") == 1
-    assert asked.count("/a") == 2
+    assert requested.count("/") == requested.count("/b") == requested.count("/c") == 1
+    assert requested.count("/a") == 2
     # A requisite that is in the archive is not requested again.
-    assert asked.count("/app.js") == asked.count("/app.css") == 1
+    assert requested.count("/app.js") == requested.count("/app.css") == 1
     infos = [
         json.loads(each.content_stream().read())
         for each in records(tmp_path)
@@ -207,9 +207,9 @@ def test_a_recrawl_requests_requisites_again_and_once(tmp_path: Path) -> None:
     with RawServer(app) as server:
         crawl_pages(f"{server.url}/", tmp_path)
         done = recrawl(tmp_path, arguments=["before=9999-01-01"], settings=SETTINGS)
-        asked = [path_of(head) for head in server.requests]
+        requested = [path_of(head) for head in server.requests]
     assert done.returncode == 0, done.stderr
-    assert asked.count("/") == asked.count("/app.js") == asked.count("/app.css") == 2
+    assert requested.count("/") == requested.count("/app.js") == requested.count("/app.css") == 2
 
 
 def test_processes_of_a_crawl_share_what_is_archived(tmp_path: Path) -> None:
@@ -220,10 +220,10 @@ def test_processes_of_a_crawl_share_what_is_archived(tmp_path: Path) -> None:
 
     def site(head: bytes) -> bytes:
         if path_of(head) == "/app.js":
-            return answer(b"document.title = 'Made';", "text/javascript")
+            return response(b"document.title = 'Made';", "text/javascript")
         if b"127.0.0.1:" not in head:
             _wait_until(is_noted)
-        return answer(f"<script src=http://127.0.0.9:{server.port}/app.js></script>".encode())
+        return response(f"<script src=http://127.0.0.9:{server.port}/app.js></script>".encode())
 
     with RawServer(site) as server:
         starts = write_lines(tmp_path / "starts", [f"http://{host}:{server.port}/" for host in hosts])
@@ -232,9 +232,9 @@ def test_processes_of_a_crawl_share_what_is_archived(tmp_path: Path) -> None:
         line += [part for each in arguments for part in ("-a", each)]
         line += [f"-s{name}={value}" for name, value in {**QUICK, **SETTINGS}.items()]
         done = warm_processes.run(line, cwd=PROJECT, env=environment(), timeout=120, check=False)
-        asked = [path_of(head) for head in server.requests]
+        requested = [path_of(head) for head in server.requests]
     assert done.returncode == 0
-    assert (asked.count("/"), asked.count("/app.js")) == (5, 1)
+    assert (requested.count("/"), requested.count("/app.js")) == (5, 1)
     texts = [
         each.content_stream().read()
         for each in records(out)
@@ -249,14 +249,14 @@ def test_a_secured_site_is_archived_whole(tmp_path: Path, monkeypatch: pytest.Mo
         refused = crawl_pages(f"{server.url}/", tmp_path / "refused")
         monkeypatch.setenv("SSL_CERT_FILE", str(authority))
         done = crawl_pages(f"{server.url}/", out)
-        asked = [path_of(head) for head in server.requests]
+        requested = [path_of(head) for head in server.requests]
     # Chromium takes the certificate of the proxy; the server's is checked all the same.
     (row,) = rows(tmp_path / "refused")
     assert row["error"].startswith("tls-certificate"), refused.stderr
     assert done.returncode == 0, done.stderr
     found = {row["url"].removeprefix(server.url): row for row in reversed(rows(out))}
     assert {"/", "/a", "/b", "/c", "/api/c", "/search", "/app.js"} <= found.keys()
-    assert asked.count("/app.js") == asked.count("/c") == 1
+    assert requested.count("/app.js") == requested.count("/c") == 1
     fields, block = record(out, found["/api/c"])
     assert block == app(b"GET /api/c HTTP/1.1\r\n\r\n")
     assert "tls/1.3" in fields["WARC-Protocol"]
@@ -273,7 +273,7 @@ def test_a_video_is_fetched_once_and_played_by_its_ranges(tmp_path: Path) -> Non
       });</script>"""
 
     def site(head: bytes) -> bytes:
-        return answer(film, "video/mp4") if path_of(head) == "/film" else answer(script)
+        return response(film, "video/mp4") if path_of(head) == "/film" else response(script)
 
     with RawServer(site) as server:
         done = crawl_pages(f"{server.url}/", tmp_path)
@@ -305,22 +305,22 @@ def test_a_browser_that_is_killed_is_replaced_and_its_page_opened_once_more(tmp_
                 if "--user-data-dir" in " ".join(each.cmdline()):
                     each.kill()
         assert process.wait(timeout=100) == 0
-        asked = [path_of(head) for head in server.requests]
+        requested = [path_of(head) for head in server.requests]
     texts = {
         each.rec_headers["WARC-Target-URI"].removeprefix(f"urn:text:{server.url}")
         for each in records(tmp_path)
         if each.rec_headers["WARC-Type"] == "resource"
     }
     assert {"/", "/a", "/b", "/c"} <= texts
-    assert asked.count("/a") == 1
-    assert asked.count("/api/a") == 2
+    assert requested.count("/a") == 1
+    assert requested.count("/api/a") == 2
 
 
 def test_auto_opens_what_has_nothing_to_show_without_scripts(tmp_path: Path) -> None:
     def site(head: bytes) -> bytes:
         if path_of(head) == "/":
             links = "".join(f"<p>A page with text of its own: <a href=/{n}>{n}</a>" for n in "abc")
-            return answer(f"<title>start</title>{links}<script src=/app.js></script>".encode())
+            return response(f"<title>start</title>{links}<script src=/app.js></script>".encode())
         return app(head)
 
     with RawServer(site) as server:
@@ -340,29 +340,29 @@ def test_pages_that_wait_for_the_browser_when_a_crawl_is_paused_are_opened_by_th
 
     def site(head: bytes) -> bytes:
         if path_of(head) == "/":
-            return answer("".join(f"<a href=/p{n}>{n}</a>" for n in range(5)).encode())
-        return answer(step if path_of(head).startswith("/p") else b"{}")
+            return response("".join(f"<a href=/p{n}>{n}</a>" for n in range(5)).encode())
+        return response(step if path_of(head).startswith("/p") else b"{}")
 
     settings = {**SETTINGS, "AMICRAWL_BROWSER_PAGES": "1", "AMICRAWL_PER_HOST": "8"}
     status = tmp_path / "control" / "status.json"
     with RawServer(site) as server:
 
-        def asked() -> list[str]:
+        def requested() -> list[str]:
             return [path for path in map(path_of, server.requests) if path.startswith("/p")]
 
         line = site_command(f"{server.url}/", tmp_path, settings=settings)
         process = warm_processes.Popen(line, cwd=PROJECT, env=environment(), stderr=subprocess.DEVNULL)
-        _wait_until(asked)
+        _wait_until(requested)
         (tmp_path / "control" / "pause").touch()
         _wait_until(lambda: json.loads(status.read_bytes())["state"] == "paused")
-        before = len(asked())
+        before = len(requested())
         process.terminate()
         assert process.wait(timeout=100) == ExitCode.STOPPED
-        assert len(asked()) <= before + 1
+        assert len(requested()) <= before + 1
         (tmp_path / "control" / "pause").unlink()
         done = crawl_pages(f"{server.url}/", tmp_path, settings)
         assert done.returncode == 0, done.stderr
-        assert sorted(asked()) == [f"/p{n}" for n in range(5)]
+        assert sorted(requested()) == [f"/p{n}" for n in range(5)]
     # What was open had all that it requested.
     assert not [row["error"] for row in rows(tmp_path) if "/api/" in row["url"] and not row["status"]]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
-from browser.browsing_site import answer, needs_chromium
+from browser.browsing_site import needs_chromium, response
 from loopback import RawServer
 from playwright.async_api import async_playwright
 
@@ -27,14 +27,14 @@ class NoExchanges:
     """The requests of a page that are not looked at."""
 
     is_busy = False
-    asked = 0
+    requested = 0
 
     def note_kind(self, method: str, url: str, kind: str) -> None:
         """Pass over it."""
 
 
 def lived(respond: Callable[[bytes], bytes]) -> PageLife:
-    """Have Chromium open a page of a server that answers by *respond*."""
+    """Have Chromium open a page of a server that responds by *respond*."""
 
     async def live(url: str) -> PageLife:
         life = PageLife(url, NoExchanges(), until=time.monotonic() + 30, screenshot=False)  # type: ignore[arg-type]
@@ -54,7 +54,7 @@ def lived(respond: Callable[[bytes], bytes]) -> PageLife:
     "found",
     [
         b"HTTP/1.1 204 No Content\r\n\r\n",
-        answer(b"<p>words", "text/html", "Content-Disposition: attachment"),
+        response(b"<p>words", "text/html", "Content-Disposition: attachment"),
     ],
 )
 def test_a_document_that_a_browser_does_not_show_is_said_so(found: bytes) -> None:
@@ -72,7 +72,7 @@ def test_a_page_whose_process_dies_before_the_document_is_there_has_crashed(what
                 if what in " ".join(process.cmdline()):
                     process.kill()
         time.sleep(2)
-        return answer(b"<p>words")
+        return response(b"<p>words")
 
     life = lived(respond)
     assert life.rendered.ended in {"it crashed", "its browser died"}

@@ -45,8 +45,8 @@ async def response(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     return head, await reader.readexactly(int(lengths[0].split(b":")[1])) if lengths else b""
 
 
-async def echo(asked: BrowserRequest) -> ProxyReply:
-    body = f"{asked.method} {asked.url} ".encode() + asked.body
+async def echo(requested: BrowserRequest) -> ProxyReply:
+    body = f"{requested.method} {requested.url} ".encode() + requested.body
     return ProxyReply(200, [(b"X-oDD", b"1"), (b"Transfer-Encoding", b"chunked")], (body,), len(body))
 
 
@@ -91,10 +91,10 @@ def test_a_page_may_be_over_while_its_response_is_awaited(
     loop: Callable[[], asyncio.AbstractEventLoop],
 ) -> None:
     unhandled: list[object] = []
-    asked, release = asyncio.Event(), asyncio.Event()
+    requested, release = asyncio.Event(), asyncio.Event()
 
     async def late(request: BrowserRequest) -> ProxyReply:
-        asked.set()
+        requested.set()
         await release.wait()
         return await echo(request)
 
@@ -104,7 +104,7 @@ def test_a_page_may_be_over_while_its_response_is_awaited(
         given = proxy.admit(late)
         reader, writer = await connected(proxy)
         writer.write(b"GET http://h.test/ HTTP/1.1\r\nHost: h.test\r\n" + signed(given) + b"\r\n")
-        await asked.wait()
+        await requested.wait()
         proxy.dismiss(given)
         assert await reader.read() == b""
         release.set()
@@ -118,9 +118,9 @@ def test_a_page_may_be_over_while_its_response_is_awaited(
 def test_requests_keep_their_bytes_and_lose_the_password() -> None:
     seen: list[BrowserRequest] = []
 
-    async def note(asked: BrowserRequest) -> ProxyReply:
-        seen.append(asked)
-        return await echo(asked)
+    async def note(requested: BrowserRequest) -> ProxyReply:
+        seen.append(requested)
+        return await echo(requested)
 
     async def act(proxy: BrowserProxy, _: KeyOfProxy) -> None:
         given = proxy.admit(note)
@@ -248,7 +248,7 @@ def test_garbage_ends_its_connection_and_no_other(garbage: bytes) -> None:
 
 
 def test_a_response_cannot_forge_another() -> None:
-    async def forged(asked: BrowserRequest) -> ProxyReply:
+    async def forged(requested: BrowserRequest) -> ProxyReply:
         return ProxyReply(
             200, [(b"X-A", b"b\r\n\r\nHTTP/1.1 200 OK"), (b"Content-Length", b"9")], (b"c",), 1
         )

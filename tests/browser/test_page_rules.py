@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 from archive_reading import records, rows
-from browser.browsing_site import answer, crawl_pages, needs_chromium, path_of
+from browser.browsing_site import crawl_pages, needs_chromium, path_of, response
 from loopback import RawServer
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def test_a_page_is_one_visit_and_the_next_waits_from_its_last_request(tmp_path: 
       for (const n of [1, 2, 3]) fetch("/data/" + n + location.pathname);</script>"""
 
     def site(head: bytes) -> bytes:
-        return answer(late) if path_of(head) in {"/", "/b", "/c"} else answer(b"{}", "text/plain")
+        return response(late) if path_of(head) in {"/", "/b", "/c"} else response(b"{}", "text/plain")
 
     settings = {"AMICRAWL_DELAY": str(DELAY), "AMICRAWL_BROWSER_PAGES": "3"}
     with RawServer(site) as server:
@@ -58,7 +58,7 @@ def test_a_page_is_one_visit_and_the_next_waits_from_its_last_request(tmp_path: 
     )
 
 
-def test_what_a_page_wants_of_another_host_follows_what_that_host_asks_for(tmp_path: Path) -> None:
+def test_what_a_page_wants_of_another_host_follows_what_that_host_wants(tmp_path: Path) -> None:
     script = """<p>text</p><script>(async () => {
       for (const path of ["/busy", "/after"]) await fetch(OTHER + path, {mode: "no-cors"});
       await Promise.all([1, 2].map((n) => fetch(STRICT + "/" + n, {mode: "no-cors"})));
@@ -66,11 +66,11 @@ def test_what_a_page_wants_of_another_host_follows_what_that_host_asks_for(tmp_p
 
     def site(head: bytes) -> bytes:
         if path_of(head) == "/busy":
-            return answer(b"busy", "text/plain", "Retry-After: 1", status="503 Busy")
+            return response(b"busy", "text/plain", "Retry-After: 1", status="503 Busy")
         if path_of(head) != "/":
-            return answer(b"{}", "text/plain")
+            return response(b"{}", "text/plain")
         other, strict = (f"'http://127.0.0.{n}:{server.port}'" for n in (2, 3))
-        return answer(script.replace("OTHER", other).replace("STRICT", strict).encode())
+        return response(script.replace("OTHER", other).replace("STRICT", strict).encode())
 
     settings = {
         "AMICRAWL_DELAY": str(DELAY), "AMICRAWL_BROWSER_STRICT_PACE": "true",
@@ -84,7 +84,7 @@ def test_what_a_page_wants_of_another_host_follows_what_that_host_asks_for(tmp_p
     assert abs(at["/2"] - at["/1"]) >= DELAY
 
 
-def test_a_page_is_read_as_by_a_reader_and_asks_a_host_for_few_at_once(tmp_path: Path) -> None:
+def test_a_page_is_read_as_by_a_reader_and_requests_few_from_a_host_at_once(tmp_path: Path) -> None:
     page = b"""<style>p { height: 3000px }</style><p>long</p>
       <img loading=lazy src=/lazy.png><img data-src=/named.png>
       <details><summary>s</summary><img loading=lazy src=/folded.png></details>
@@ -110,18 +110,18 @@ def test_a_page_is_read_as_by_a_reader_and_asks_a_host_for_few_at_once(tmp_path:
         time.sleep(0.05)
         with counting:
             now -= 1
-        return answer(page) if path_of(head) == "/" else answer(b"{}", "text/plain")
+        return response(page) if path_of(head) == "/" else response(b"{}", "text/plain")
 
     own = tmp_path / "own.js"
     own.write_text("fetch('/own').then(() => 0)")
     settings = {"AMICRAWL_BROWSER_PER_HOST": "2", "AMICRAWL_BROWSER_BEHAVIOURS": str(own)}
     with RawServer(site) as server:
         done = crawl_pages(f"{server.url}/", tmp_path / "out", settings)
-        asked = {path_of(head) for head in server.requests}
+        requested = {path_of(head) for head in server.requests}
     assert done.returncode == 0, done.stderr
     wanted = {"/lazy.png", "/named.png", "/folded.png", "/route/one", "/more", "/end", "/own"}
-    assert wanted | {f"/many/{n}" for n in range(8)} <= asked
+    assert wanted | {f"/many/{n}" for n in range(8)} <= requested
     # What is in a form is for those who fill it in.
-    assert "/form" not in asked
+    assert "/form" not in requested
     assert most == 2
     assert {row["error"] for row in rows(tmp_path / "out")} == {""}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 from archive_reading import records
-from browser.browsing_site import SETTINGS, answer, needs_chromium, path_of
+from browser.browsing_site import SETTINGS, needs_chromium, path_of, response
 from loopback import PROJECT, QUICK, RawServer, environment
 
 if TYPE_CHECKING:
@@ -71,8 +71,8 @@ def test_whoever_is_not_root_crawls_in_the_sandbox(open_directory: Path) -> None
     def site(head: bytes) -> bytes:
         if path_of(head) == "/data":
             seen.update(confinement())
-            return answer(b"made by a script", "text/plain")
-        return answer(PAGE) if path_of(head) == "/" else answer(b"none", status="404 Not Found")
+            return response(b"made by a script", "text/plain")
+        return response(PAGE) if path_of(head) == "/" else response(b"none", status="404 Not Found")
 
     home = open_directory / "home"
     home.mkdir()

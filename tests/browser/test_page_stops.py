@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 from archive_reading import records, rows
-from browser.browsing_site import SETTINGS, answer, needs_chromium, path_of
+from browser.browsing_site import SETTINGS, needs_chromium, path_of, response
 from loopback import PROJECT, RawServer, environment, site_command
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def test_a_page_that_was_open_while_the_crawl_stood_still_is_shown_as_a_whole(
     tmp_path: Path, what: str
 ) -> None:
     def respond(head: bytes) -> bytes:
-        return answer(b"here at last", "text/plain") if path_of(head) == "/late" else answer(PAGE)
+        return response(b"here at last", "text/plain") if path_of(head) == "/late" else response(PAGE)
 
     out = tmp_path / "out"
     settings = {**SETTINGS, "AMICRAWL_BROWSER_PAGE_TIME": str(PAGE_TIME), "AMICRAWL_ROBOTS": "ignore"}

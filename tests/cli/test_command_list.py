@@ -23,10 +23,10 @@ def test_a_command_that_is_called_is_the_whole_one() -> None:
     assert (shown.exit_code, "--full-host" in shown.output) == (0, True)
 
 
-def test_a_slip_of_the_pen_is_answered_with_the_nearest_command() -> None:
-    answer = CliRunner().invoke(app, ["inspekt"])
-    assert answer.exit_code == 2
-    assert "Did you mean inspect?" in answer.output
+def test_a_misspelt_command_gets_the_nearest_one() -> None:
+    result = CliRunner().invoke(app, ["inspekt"])
+    assert result.exit_code == 2
+    assert "Did you mean inspect?" in result.output
 
 
 def test_a_second_name_is_not_listed_and_works() -> None:

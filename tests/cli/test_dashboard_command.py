@@ -99,7 +99,7 @@ def test_it_serves_until_a_signal_and_ends_well() -> None:
         assert served.stderr is not None
         told = next(line for line in served.stderr if "The dashboard is at" in line)
         url = told.split(" at ")[1].partition(",")[0]
-        with urllib.request.urlopen(f"{url}/api/v1/session", timeout=60) as answer:
-            assert answer.status == 200
+        with urllib.request.urlopen(f"{url}/api/v1/session", timeout=60) as found:
+            assert found.status == 200
         served.send_signal(signal.SIGTERM)
         assert served.wait(timeout=60) == ExitCode.DONE

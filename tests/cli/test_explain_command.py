@@ -28,8 +28,8 @@ def robots_said(directory: Path, *origins: dict[str, Any]) -> str:
     snapshot = directory / "frontier" / "snap-1.meguri"
     write_partition(empty_partition(), snapshot, disk=Disk(), options=WriteOptions(schedule=True))
     settings = {"delay": CrawlConfig().delay}
-    asked = {"url": "http://a.example/"}
-    (directory / "crawl.json").write_text(json.dumps({"settings": settings, "asked": asked}))
+    requested = {"url": "http://a.example/"}
+    (directory / "crawl.json").write_text(json.dumps({"settings": settings, "asked": requested}))
     known = {"agent": "amicrawl/1", "origins": origins}
     (directory / "frontier" / "robots.json").write_text(json.dumps(known))
     line = ["explain", "http://a.example/x", "--dir", str(directory), "--json"]
@@ -38,10 +38,10 @@ def robots_said(directory: Path, *origins: dict[str, Any]) -> str:
     return str(said)
 
 
-def origin(access: str, *, answered: float = 1.0, robots: str | None = None) -> dict[str, Any]:
+def origin(access: str, *, responded: float = 1.0, robots: str | None = None) -> dict[str, Any]:
     now = time.time()
     kept = {"origin": ORIGIN, "access": access, "expires": now + 3600, "failures": 0, "robots": robots}
-    return {**kept, "answered": answered * now}
+    return {**kept, "answered": responded * now}
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def origin(access: str, *, answered: float = 1.0, robots: str | None = None) -> 
         ([origin("rules", robots="User-agent: *\nDisallow: /y\n")], f"{ORIGIN} allows it"),
         ([origin("rules", robots="User-agent: *\nDisallow: /x\n")], "robots.txt disallows it"),
         ([origin("allow-all")], f"there is no {ORIGIN}, so nothing is forbidden"),
-        ([origin("wait", answered=0)], "robots.txt is unreachable, to be asked again"),
+        ([origin("wait", responded=0)], "robots.txt is unreachable, to be requested again"),
     ],
 )
 def test_a_robots_txt_allows_only_where_there_is_one(

@@ -15,7 +15,7 @@ from meguri.format.golden_dumps import VECTOR_FILES, golden_files, selected
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
-from amicrawl.cli.frontier.lookup import Asked, sentences
+from amicrawl.cli.frontier.lookup import Question, sentences
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
@@ -248,7 +248,7 @@ def test_a_url_that_is_not_there_is_said_with_the_keys_looked_for(file: Path) ->
     ("url", "due", "says"),
     [
         (URL, False, "It is crawled and due from 2024-10-08 04:00 UTC on, in 4 days: not yet."),
-        (URL, False, "It was crawled 3 times, last 2024-10-01 04:00-05:00 UTC, answered with 200."),
+        (URL, False, "It was crawled 3 times, last 2024-10-01 04:00-05:00 UTC, response 200."),
         (URL, False, "The host's gate is shut until 2024-10-04T00:01:30Z."),
         (URL, False, "Between two requests to it 1.5 s must pass."),
         (
@@ -346,7 +346,7 @@ def test_pack_makes_one_file_of_a_directory(directory: Path, tmp_path: Path) -> 
         run("pack", out)
 
 
-def test_compact_keeps_gone_rows_unless_asked(file: Path, tmp_path: Path) -> None:
+def test_compact_keeps_gone_rows_unless_told(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "compact.meguri"
     assert run("compact", file) == (
         f"compacted 1 file(s) -> {out}: 5 urls, {out.stat().st_size} bytes "
@@ -518,8 +518,8 @@ def test_how_long_until_a_url_is_due_is_not_rounded_to_hours(due_in: int, says: 
         "status_name": "scheduled",
         "next_due": 480_000,
     }
-    asked = Asked("http://a.example/", "http://a.example/", None, 480_000 * 3600 - due_in)
-    assert any(each.endswith(says) for each in sentences(asked, "URL as written", row, None).says)
+    requested = Question("http://a.example/", "http://a.example/", None, 480_000 * 3600 - due_in)
+    assert any(each.endswith(says) for each in sentences(requested, "URL as written", row, None).says)
 
 
 def test_no_frontier_is_rebuilt_where_nothing_was_crawled(tmp_path: Path) -> None:

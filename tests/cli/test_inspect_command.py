@@ -497,7 +497,7 @@ def crawl_json_of(directory: Path, state: str) -> None:
     (directory / "crawl.json").write_text(json.dumps({"state": state, "started": "2026"}))
 
 
-def test_what_was_not_asked_for_is_counted_apart_from_what_failed(tmp_path: Path) -> None:
+def test_what_was_not_requested_is_counted_apart_from_what_failed(tmp_path: Path) -> None:
     refused = Failure.ROBOTS_DENIED
     archive = open_archive(tmp_path)
     archive.store(

@@ -1,4 +1,4 @@
-"""A project's settings are found where Scrapy finds them, which is asked here as well."""
+"""A project's settings are found where Scrapy finds them, which is called here as well."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 NAMES = ("REDIS_URL", "REDIS_PORT", "REDIS_PARAMS", "REDIS_HOST")
 
-# Asked of ours first: Scrapy leaves what it found in the environment.
-_ASK_BOTH = f"""
+# Ours comes first: Scrapy leaves what it found in the environment.
+_REQUEST_BOTH = f"""
 import json, os, sys
 from amicrawl.cli.project import project_settings
 
@@ -46,7 +46,7 @@ def project(directory: Path, module: str, *, text: str = "", section: str = "") 
     return directory
 
 
-def asked(*cases: tuple[Path, Mapping[str, str]], home: Path) -> list[list[dict[str, Any]]]:
+def requested(*cases: tuple[Path, Mapping[str, str]], home: Path) -> list[list[dict[str, Any]]]:
     """Return what ours and Scrapy find in each of *cases*, a directory and what the environment adds."""
     given = [
         {"directory": str(place), "environment": dict(added), "path": [str(home)]}
@@ -54,7 +54,7 @@ def asked(*cases: tuple[Path, Mapping[str, str]], home: Path) -> list[list[dict[
     ]
     clean = {name: value for name, value in environment().items() if name != "XDG_CONFIG_HOME"}
     done = subprocess.run(
-        [sys.executable, "-c", _ASK_BOTH],
+        [sys.executable, "-c", _REQUEST_BOTH],
         env={**clean, "PYTHONPATH": str(PROJECT), "HOME": str(home)},
         input=json.dumps(given),
         capture_output=True,
@@ -89,7 +89,7 @@ def test_settings_are_found_where_scrapy_finds_them(tmp_path: Path) -> None:
         (nowhere, {"XDG_CONFIG_HOME": str(config)}),
         (here, {"XDG_CONFIG_HOME": str(config)}),
     ]
-    found = asked(*cases, home=home)
+    found = requested(*cases, home=home)
     assert [ours for ours, _ in found] == [theirs for _, theirs in found]
     modules = [ours.get("REDIS_URL", "").removeprefix("redis://settings_")[:-1] for ours, _ in found]
     assert modules == ["", "here", "here", "", "", "other", "", "home", "here"]

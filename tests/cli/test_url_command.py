@@ -28,13 +28,13 @@ def run(app: typer.Typer, *arguments: str, stdin: bytes = b"") -> str:
     return result.stdout
 
 
-def answers(app: typer.Typer, *arguments: str, stdin: bytes = b"") -> list[dict[str, Any]]:
+def results(app: typer.Typer, *arguments: str, stdin: bytes = b"") -> list[dict[str, Any]]:
     return [json.loads(line) for line in run(app, "--json", *arguments, stdin=stdin).splitlines()]
 
 
-def test_an_answer_has_the_fields_of_a_golden_line(app: typer.Typer) -> None:
+def test_a_result_has_the_fields_of_a_golden_line(app: typer.Typer) -> None:
     url = "HTTP://Example.COM:80/a/b/../c?utm_source=news&id=7#section"
-    assert answers(app, url) == [
+    assert results(app, url) == [
         {
             "url": url,
             "grouping_mode": "registrable_domain",
@@ -50,13 +50,13 @@ def test_an_answer_has_the_fields_of_a_golden_line(app: typer.Typer) -> None:
 
 
 def test_a_form_that_is_not_its_own_form_is_shown_with_that(app: typer.Typer) -> None:
-    once, rejected = answers(app, "http://h/%2e", "http://../")
+    once, rejected = results(app, "http://h/%2e", "http://../")
     assert (once["canonical"], once["canonical_of_canonical"]) == ("http://h/.", "http://h/")
     assert rejected["canonical_of_canonical"] == "(rejected)"
 
 
 def test_a_refusal_comes_with_its_reason_and_the_extended_form(app: typer.Typer) -> None:
-    refused, hopeless = answers(app, "http://My_Host.example.com/", "mailto:x@y")
+    refused, hopeless = results(app, "http://My_Host.example.com/", "mailto:x@y")
     assert (refused["ok"], refused["reason"]) == (
         False,
         "its host has a character that host names may not have",
@@ -69,19 +69,19 @@ def test_a_refusal_comes_with_its_reason_and_the_extended_form(app: typer.Typer)
 
 
 def test_a_link_is_read_on_its_page(app: typer.Typer) -> None:
-    (answer,) = answers(app, "--base", "http://example.com/a/b", "../c")
-    assert (answer["base"], answer["canonical"]) == ("http://example.com/a/b", "http://example.com/c")
-    assert answer["surt"] == "com,example)/c"
+    (found,) = results(app, "--base", "http://example.com/a/b", "../c")
+    assert (found["base"], found["canonical"]) == ("http://example.com/a/b", "http://example.com/c")
+    assert found["surt"] == "com,example)/c"
 
 
 def test_urls_are_grouped_by_domain_or_by_host(app: typer.Typer) -> None:
-    assert answers(app, "http://a.example.com/")[0]["grouping"] == "example.com"
-    (answer,) = answers(app, "--full-host", "http://a.example.com/")
-    assert (answer["grouping"], answer["grouping_mode"]) == ("a.example.com", "full_host")
+    assert results(app, "http://a.example.com/")[0]["grouping"] == "example.com"
+    (found,) = results(app, "--full-host", "http://a.example.com/")
+    assert (found["grouping"], found["grouping_mode"]) == ("a.example.com", "full_host")
 
 
 def test_a_hyphen_reads_one_url_a_line_whatever_its_octets(app: typer.Typer) -> None:
-    first, second, third = answers(app, "-", stdin=b"http://h/\xff\r\n\nhttp://\xc3\xa9.x")
+    first, second, third = results(app, "-", stdin=b"http://h/\xff\r\n\nhttp://\xc3\xa9.x")
     assert first["url_hex"] == b"http://h/\xff".hex()
     assert first["canonical"] == "http://h/%FF"
     assert (second["url"], second["ok"]) == ("", False)

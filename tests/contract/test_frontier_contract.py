@@ -123,7 +123,7 @@ def test_a_host_that_is_probed_gives_a_row_of_its_far_end_and_each_row_once(make
     assert sorted(key.path for key in [first, *far, near, *rest]) == list(range(100))
 
 
-def test_a_host_is_asked_again_only_after_its_delay(make: Make) -> None:
+def test_a_host_is_contacted_again_only_after_its_delay(make: Make) -> None:
     world = make(delay=2.0)
     for path in range(3):
         world.frontier.offer(offer(1, path))
@@ -133,7 +133,7 @@ def test_a_host_is_asked_again_only_after_its_delay(make: Make) -> None:
     assert world.frontier.next(13.9) is None
 
 
-def test_a_host_is_not_asked_while_as_many_requests_as_allowed_are_in_flight(make: Make) -> None:
+def test_a_host_is_not_contacted_while_as_many_requests_as_allowed_are_in_flight(make: Make) -> None:
     world = make(delay=0.0, per_host=2)
     for path in range(3):
         world.frontier.offer(offer(1, path))
@@ -154,7 +154,7 @@ def test_a_host_with_many_rows_does_not_keep_others_waiting(make: Make) -> None:
     assert hosts == [1, 2, 3, 1, 2, 3, 1, 1]
 
 
-def test_between_hosts_that_may_be_asked_priority_decides(make: Make) -> None:
+def test_between_hosts_that_may_be_contacted_priority_decides(make: Make) -> None:
     world = make()
     world.frontier.offer(offer(1, 1))
     world.frontier.offer(offer(2, 1, priority=-1))
@@ -182,7 +182,7 @@ def test_no_more_rows_are_in_flight_than_the_limit_allows(make: Make) -> None:
     assert take(world, 0.0).key == (2, 1)
 
 
-def test_answers_raise_the_limit(make: Make) -> None:
+def test_responses_raise_the_limit(make: Make) -> None:
     world = make(inflight=(1, 1, 10))
     world.frontier.offer(offer(1, 1))
     fetch(world, 0.0)
@@ -360,17 +360,17 @@ def test_while_only_work_in_flight_can_open_a_gate_there_is_no_next_moment(make:
 
 
 def test_the_decision_to_try_again_is_kept_whatever_happens_before_it_is_settled(make: Make) -> None:
-    """The crawl leaves an attempt out of the index on the strength of the answer."""
+    """The crawl leaves an attempt out of the index on the strength of the response."""
     world = make(inflight=(100, 1, 100))
     silence = Outcome(failure=Failure.RESPONSE_TIMEOUT)
-    world.breaker.answered(1)
+    world.breaker.responded(1)
     world.frontier.offer(offer(1, 1))
     dispatch = take(world, 0.0)
     for _ in range(6):
         world.limit.lost()
     assert world.frontier.decide(dispatch, silence) is Settled.AGAIN
     for _ in range(100):
-        world.limit.answered()
+        world.limit.responded()
     assert not world.limit.congested
     assert world.frontier.decide(dispatch, silence) is Settled.AGAIN
     assert world.frontier.settle(dispatch.key, silence, 0.0) is Settled.AGAIN

@@ -1,6 +1,6 @@
 """What every frontier must do, whatever happens in whatever order.
 
-A machine offers, fetches, fails, waits and interferes at random, and compares each answer with a model
+A machine offers, fetches, fails, waits and interferes at random, and compares each response with a model
 that looks at all rows anew. At the end everything that is left must come out.
 """
 
@@ -177,7 +177,7 @@ class History(RuleBasedStateMachine):
             self.now = moment
 
     @rule(host=st.integers(0, HOSTS - 1))
-    def ask_for_robots(self, host: int) -> None:
+    def request_robots(self, host: int) -> None:
         self.world.gates.start(host, self.now)
         self.last_start[host] = self.now
         self.foreign[host] += 1
@@ -218,9 +218,9 @@ class History(RuleBasedStateMachine):
     @invariant()
     def no_host_has_more_in_flight_than_allowed(self) -> None:
         for host in range(HOSTS):
-            asked = [row for row in self.flights() if row.offer.key.host == host]
-            asked = [row for row in asked if row.flight is not None and not row.flight.skip]
-            assert len(asked) <= getattr(self, "per_host", 0)
+            requested = [row for row in self.flights() if row.offer.key.host == host]
+            requested = [row for row in requested if row.flight is not None and not row.flight.skip]
+            assert len(requested) <= getattr(self, "per_host", 0)
 
     def teardown(self) -> None:
         """Let everything end well: what is left comes out, with nothing but the timer to help."""

@@ -20,8 +20,8 @@ def is_killed(line: Sequence[str], server: RawServer, *, after: float) -> bool:
     child = warm_processes.Popen(
         line, cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    asked, deadline = len(server.requests), time.monotonic() + 100
-    while child.poll() is None and len(server.requests) == asked:
+    requested, deadline = len(server.requests), time.monotonic() + 100
+    while child.poll() is None and len(server.requests) == requested:
         assert time.monotonic() < deadline
         time.sleep(0.01)
     try:

@@ -37,7 +37,7 @@ SETTINGS = {
 HOURS = (-2, 30 * 24)
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     if b" /robots.txt " in head.split(b"\r\n")[0]:
         return page(b"User-agent: *\nDisallow: /private\n")
     return page(b"<p>" + head.split(b" ")[1] * 50)
@@ -90,7 +90,7 @@ DAMAGE: tuple[Callable[[Path, random.Random], str], ...] = (
 def test_what_is_archived_is_not_fetched_again_whatever_befell_the_frontier(tmp_path: Path) -> None:
     out, dice = tmp_path / "out", random.Random(20261122)
     kills, befell = 0, []
-    with RawServer(answer, keep_open=True, pause=0.004) as server:
+    with RawServer(respond, keep_open=True, pause=0.004) as server:
         urls = [f"http://127.0.0.{1 + n % HOSTS}:{server.port}/p/{n}" for n in range(PAGES)]
         seeds = write_lines(tmp_path / "seeds.txt", urls)
         for number in range(ROUNDS):
@@ -108,7 +108,7 @@ def test_what_is_archived_is_not_fetched_again_whatever_befell_the_frontier(tmp_
     assert len(pages) == PAGES
     again = sum(count - 1 for count in pages.values())
     assert again <= kills * INFLIGHT, (again, befell)
-    asked = sum(count for path, count in counts.items() if path.startswith(b"/robots.txt"))
-    assert asked <= HOSTS + kills, (asked, befell)  # one may have been under way
+    requested = sum(count for path, count in counts.items() if path.startswith(b"/robots.txt"))
+    assert requested <= HOSTS + kills, (requested, befell)  # one may have been under way
     found = [row for row in rows(out) if not row["url"].endswith("/robots.txt")]
     assert {row["url"] for row in found} == set(urls)

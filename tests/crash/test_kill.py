@@ -70,7 +70,7 @@ FAILED = {Status.SCHEDULED, Status.GONE}
 """Where a page stands that never came, or not yet: it is given up after some days."""
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     path = head.split(b" ")[1].decode()
     kind, _, name = path[1:].partition("/")
     if kind == "r":
@@ -137,10 +137,10 @@ class Campaign:
             self.everything_is_there()
 
     def _wait_for_a_request(self, child: subprocess.Popen[bytes]) -> None:
-        asked = len(self.server.requests)
+        requested = len(self.server.requests)
         deadline = time.monotonic() + 100
         while child.poll() is None and time.monotonic() < deadline:
-            if len(self.server.requests) > asked:
+            if len(self.server.requests) > requested:
                 return
             time.sleep(0.01)
 
@@ -216,7 +216,7 @@ def a_day_passes(out: Path) -> None:
 
 def test_crawls_killed_at_any_moment_lose_nothing_and_repeat_next_to_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with RawServer(answer, keep_open=True, pause=0.002) as server:
+    with RawServer(respond, keep_open=True, pause=0.002) as server:
         seeds = write_lines(tmp_path / "seeds.txt", [server.url + path for path in PATHS])
         campaign = Campaign(out, seeds, server, random.Random(20261121))
         for _ in range(ROUNDS):
@@ -227,7 +227,7 @@ def test_crawls_killed_at_any_moment_lose_nothing_and_repeat_next_to_nothing(tmp
             if campaign.recrawls
             else crawl(seeds, out, settings=SETTINGS)
         )
-        # Where all that was left is what never answers, the last crawl has reached nothing.
+        # Where all that was left is what never responds, the last crawl has reached nothing.
         assert last.returncode in {ExitCode.DONE, ExitCode.UNREACHED}, last.stderr
         campaign.everything_is_there()
     assert ROUNDS < 20 or campaign.recrawls, "no crawl came to its end: nothing was fetched again"

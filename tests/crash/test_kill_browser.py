@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import warm_processes
 from archive_reading import check_sealed, record, records, rows
-from browser.browsing_site import SETTINGS, answer, needs_chromium, path_of
+from browser.browsing_site import SETTINGS, needs_chromium, path_of, response
 from loopback import PROJECT, RawServer, crawl_site, environment, site_command
 
 from amicrawl.errors import ExitCode
@@ -46,11 +46,11 @@ pytestmark = needs_chromium
 def site(head: bytes) -> bytes:
     path = path_of(head)
     if path == "/app.js":
-        return answer(APP, "text/javascript")
+        return response(APP, "text/javascript")
     if path.startswith("/api"):
         links = [f"/{n}" for n in range(PAGES)] if path == "/api/" else []
-        return answer(json.dumps({"title": path, "links": links}).encode(), "application/json")
-    return answer(b"<body><script src=/app.js></script>" + path.encode())
+        return response(json.dumps({"title": path, "links": links}).encode(), "application/json")
+    return response(b"<body><script src=/app.js></script>" + path.encode())
 
 
 def test_a_crawl_in_a_browser_with_kills_is_there_whole_in_the_end(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_a_crawl_in_a_browser_with_kills_is_there_whole_in_the_end(tmp_path: Pat
                 break
             known |= _acknowledged(out)
         last = crawl_site(f"{server.url}/", out, settings=settings)
-        asked = Counter(path_of(head) for head in server.requests)
+        requested = Counter(path_of(head) for head in server.requests)
     assert last.returncode == ExitCode.DONE, last.stderr
     assert kills, "nothing was killed: this says nothing"
     found = rows(out)
@@ -91,12 +91,12 @@ def test_a_crawl_in_a_browser_with_kills_is_there_whole_in_the_end(tmp_path: Pat
         path: f"/api{path}\n".encode() for path in paths - lost
     }
     # Pages that were open when the crawl was killed are opened again, and no others.
-    again = Counter({path: asked[path] - 1 for path in paths if asked[path] > 1})
+    again = Counter({path: requested[path] - 1 for path in paths if requested[path] > 1})
     assert again.total() <= kills["crawl"] * AT_ONCE, (again, kills)
     # What a page requests is requested again with it, also where its browser died.
-    data = sum(asked[f"/api{path}"] - 1 for path in paths)
+    data = sum(requested[f"/api{path}"] - 1 for path in paths)
     assert data <= kills.total() * AT_ONCE, (data, kills)
-    assert asked["/app.js"] <= 1 + kills["crawl"]
+    assert requested["/app.js"] <= 1 + kills["crawl"]
     for path in out.glob("*.warc.gz"):
         check_sealed(path)
     for row in found:
@@ -108,11 +108,11 @@ def _crawled_with_kills(
     line: list[str], server: RawServer, dice: random.Random, kills: Counter[str]
 ) -> ExitCode | None:
     """Run *line*, kill some of it once or more; return how it ended, None where it was killed itself."""
-    asked = len(server.requests)
+    requested = len(server.requests)
     crawl = warm_processes.Popen(
         line, cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    _wait_until(lambda: len(server.requests) > asked or crawl.poll() is not None)
+    _wait_until(lambda: len(server.requests) > requested or crawl.poll() is not None)
     # A page that loses its process twice is given up, and the first has the links to all others.
     _wait_until(
         lambda: crawl.poll() is not None or any(path_of(h)[1:].isdigit() for h in server.requests)

@@ -1,6 +1,6 @@
 """Crawls killed at random moments keep the pace of every host, by the clock of the server.
 
-Hosts ask for a delay in robots.txt, or to be left alone by Retry-After. `AMICRAWL_CRASH_ROUNDS` sets how
+Hosts set a delay in robots.txt, or a pause by Retry-After. `AMICRAWL_CRASH_ROUNDS` sets how
 many kills there are, 50 at most; the short form in the suite is 2.
 """
 
@@ -33,23 +33,23 @@ SOON = 0.1
 
 
 class Clock:
-    """The moments at which hosts were asked, and from which on they may be asked again."""
+    """The moments at which hosts were contacted, and from which on they may be contacted again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.asked: dict[int, list[tuple[float, float, bool]]] = {host: [] for host in HOSTS}
-        """Moments, seconds that the response asks for besides, whether it is a robots.txt."""
+        self.requested: dict[int, list[tuple[float, float, bool]]] = {host: [] for host in HOSTS}
+        """Moments, seconds that the response names besides, whether it is a robots.txt."""
         self.kills: list[float] = []
 
-    def answer(self, head: bytes) -> bytes:
+    def respond(self, head: bytes) -> bytes:
         now = time.monotonic()
         named = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"host:"))
         host = int(named.rpartition(b":")[0].rpartition(b".")[2])
         with self._lock:
-            asked = self.asked[host]
+            requested = self.requested[host]
             is_robots = b"/robots.txt " in head
-            waits = host == 5 and len(asked) % 4 == 3 and not is_robots
-            asked.append((now, RETRY_AFTER if waits else 0.0, is_robots))
+            waits = host == 5 and len(requested) % 4 == 3 and not is_robots
+            requested.append((now, RETRY_AFTER if waits else 0.0, is_robots))
         if is_robots:
             lines = f"Crawl-delay: {HOSTS[host]:g}\n" if HOSTS[host] > DELAY else ""
             return page(f"User-agent: *\n{lines}Allow: /\n".encode())
@@ -60,18 +60,20 @@ class Clock:
     def too_early(self) -> list[str]:
         """Return what came too early; pauses of less than `NOTED` may not be noted at a kill."""
         found = []
-        for host, asked in self.asked.items():
-            for (before, waits, _), (after, _, is_robots) in pairwise(asked):
-                # Where robots.txt is asked for once more, its response had not come before the kill.
+        for host, requested in self.requested.items():
+            for (before, waits, _), (after, _, is_robots) in pairwise(requested):
+                # Where robots.txt is requested once more, its response had not come before the kill.
                 least = max(DELAY if is_robots else HOSTS[host], waits)
                 if least < NOTED and any(before < kill < after for kill in self.kills):
                     continue
                 if after - before < least - SOON:
-                    found.append(f"host {host}: {after - before:.2f} s, and {least:g} s were asked for")
+                    found.append(f"host {host}: {after - before:.2f} s, and {least:g} s were due")
         return found
 
 
-def test_no_host_is_asked_sooner_than_its_pace_however_often_the_crawl_is_killed(tmp_path: Path) -> None:
+def test_no_host_is_contacted_sooner_than_its_pace_however_often_the_crawl_is_killed(
+    tmp_path: Path,
+) -> None:
     dice, clock = random.Random(SEED), Clock()
     settings = {
         "AMICRAWL_ROBOTS": "obey",
@@ -80,12 +82,12 @@ def test_no_host_is_asked_sooner_than_its_pace_however_often_the_crawl_is_killed
         "AMICRAWL_RETRY_AFTER_MAX": "60",
         "AMICRAWL_BACKOFF_MAX": "2",
     }
-    with RawServer(clock.answer, keep_open=True) as server:
+    with RawServer(clock.respond, keep_open=True) as server:
         urls = [f"http://127.0.0.{host}:{server.port}/{n}" for n in range(PAGES) for host in HOSTS]
         seeds = write_lines(tmp_path / "seeds.txt", urls)
         for _ in range(ROUNDS):
             processes = dice.choice(["processes=1", "processes=1", "processes=2"])
-            asked = len(server.requests)
+            requested = len(server.requests)
             crawl = warm_processes.Popen(
                 command(seeds, tmp_path / "out", arguments=[processes], settings=settings),
                 cwd=PROJECT,
@@ -94,12 +96,12 @@ def test_no_host_is_asked_sooner_than_its_pace_however_often_the_crawl_is_killed
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            while len(server.requests) == asked:
+            while len(server.requests) == requested:
                 assert crawl.poll() is None
                 time.sleep(0.01)
             time.sleep(dice.uniform(0.0, 4.0))
             clock.kills.append(time.monotonic())
             os.killpg(crawl.pid, 9)
             crawl.wait(30)
-    assert sum(map(len, clock.asked.values())) > 3 * ROUNDS
+    assert sum(map(len, clock.requested.values())) > 3 * ROUNDS
     assert clock.too_early() == []

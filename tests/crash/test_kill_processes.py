@@ -40,7 +40,7 @@ class Site:
     """A tree of pages, dealt to the hosts in turn; every third link is a redirect."""
 
     def __init__(self) -> None:
-        self.server = RawServer(self._answer, keep_open=True, pause=0.005)
+        self.server = RawServer(self._respond, keep_open=True, pause=0.005)
 
     def url(self, number: int, kind: str = "p") -> str:
         return f"http://127.0.0.{1 + number % HOSTS}:{self.server.port}/{kind}/{number}"
@@ -49,7 +49,7 @@ class Site:
         moved = {self.url(number, "r") for number in range(3, PAGES, 3)}
         return moved | {self.url(number) for number in range(PAGES)}
 
-    def _answer(self, head: bytes) -> bytes:
+    def _respond(self, head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         kind, _, name = path[1:].partition("/")
         number = int(name)
@@ -95,11 +95,11 @@ def crawl_and_kill(
     line: list[str], server: RawServer, dice: random.Random
 ) -> tuple[bool, ExitCode | None]:
     """Run *line* and kill some of it; return whether anything was, and how it ended where it was not."""
-    asked = len(server.requests)
+    requested = len(server.requests)
     parent = warm_processes.Popen(
         line, cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    wait_until(lambda: len(server.requests) > asked or parent.poll() is not None)
+    wait_until(lambda: len(server.requests) > requested or parent.poll() is not None)
     with suppress(subprocess.TimeoutExpired):
         return False, ExitCode(parent.wait(dice.uniform(0.0, 1.0)))
     children = children_of(parent.pid)

@@ -28,7 +28,7 @@ SETTINGS = {
 }
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     """Each page leads to two others, one of them through a redirect, and to a style sheet."""
     path = head.split(b" ")[1].decode()
     kind, _, name = path[1:].partition("/")
@@ -51,7 +51,7 @@ def everything(url: str) -> set[str]:
 
 def test_a_site_that_is_crawled_with_kills_is_there_whole_in_the_end(tmp_path: Path) -> None:
     out, dice, kills = tmp_path / "out", random.Random(20261122), 0
-    with RawServer(answer, keep_open=True) as server:
+    with RawServer(respond, keep_open=True) as server:
         start = f"{server.url}/"
         for _ in range(ROUNDS):
             durability = {"AMICRAWL_DURABILITY": dice.choice(["none", "normal", "full"])}

@@ -28,7 +28,7 @@ A_MOMENT = 300
 """Pages settled, at the most, between two writes of the frontier, which are some 50 ms apart."""
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     """Each page leads to two others, to the second through a redirect."""
     kind, name = head.split(b" ")[1].decode()[1:].split("/")
     number = int(name)
@@ -64,7 +64,7 @@ def way_to(number: int) -> list[int]:
 
 def test_a_tree_that_is_read_with_kills_was_read_whole_in_the_end(tmp_path: Path) -> None:
     dice, kills = random.Random(20261122), 0
-    with RawServer(answer, keep_open=True) as server:
+    with RawServer(respond, keep_open=True) as server:
         line = command(server.url, tmp_path)
         for _ in range(ROUNDS):
             if not is_killed(line, server, after=dice.uniform(0.0, 0.5)):

@@ -35,13 +35,13 @@ def url(server: RawServer, number: int) -> str:
 def test_signals_at_any_moment_end_a_crawl_in_order_and_the_next_one_is_complete(tmp_path: Path) -> None:
     dice, stopped = random.Random(SEED), 0
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         number = int(head.split(b" ")[1].rpartition(b"/")[2])
         links = [url(server, child) for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
         body = "".join(f'<a href="{link}">x</a>' for link in links)
         return page(f"<html>{number}{body}</html>".encode(), "Content-Type: text/html")
 
-    with RawServer(answer, keep_open=True, pause=0.02) as server:
+    with RawServer(respond, keep_open=True, pause=0.02) as server:
         seeds = write_lines(tmp_path / "seeds.txt", [url(server, number) for number in range(PAGES)])
         for number in range(ROUNDS):
             out, processes = tmp_path / f"out-{number}", [f"processes={dice.choice([1, 1, 2])}"]
@@ -74,7 +74,7 @@ def test_signals_at_any_moment_end_a_crawl_in_order_and_the_next_one_is_complete
 
 def ended_by_signals(line: list[str], server: RawServer, dice: random.Random, said: str) -> bool:
     """Run *line*, send it one signal or two, and return whether it was stopped by them."""
-    asked, number = len(server.requests), dice.choice([signal.SIGINT, signal.SIGTERM])
+    requested, number = len(server.requests), dice.choice([signal.SIGINT, signal.SIGTERM])
     child = warm_processes.Popen(
         line,
         cwd=PROJECT,
@@ -83,7 +83,7 @@ def ended_by_signals(line: list[str], server: RawServer, dice: random.Random, sa
         stderr=subprocess.PIPE,
         text=True,
     )
-    while child.poll() is None and len(server.requests) == asked:
+    while child.poll() is None and len(server.requests) == requested:
         time.sleep(0.005)
     time.sleep(dice.uniform(0.0, 0.8))
     child.send_signal(number)

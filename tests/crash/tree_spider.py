@@ -22,7 +22,7 @@ class TreeSpider(Spider):
         self.notes = Path(notes)
 
     async def start(self) -> AsyncIterator[Request]:
-        """Ask for the root, once in all runs."""
+        """Request the root, once in all runs."""
         yield Request(f"{self.site}/p/0", self.parse_page, cb_kwargs={"number": 0, "way": []})
 
     def parse_page(self, response: Any, number: int, way: list[int]) -> Iterator[Request]:

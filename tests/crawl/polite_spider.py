@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class PoliteSpider(Spider):
-    """Asks *port* on several loopback addresses; writes the sitemaps it is told of to *told*."""
+    """Crawls *port* on several loopback addresses; writes the sitemaps it is given to *told*."""
 
     name = "polite"
     reads_responses = False
@@ -33,7 +33,7 @@ class PoliteSpider(Spider):
         self.told = Path(told)
 
     async def start(self) -> AsyncIterator[Request]:
-        """Ask for a page and a requisite of three hosts, and four pages of a fourth one."""
+        """Request a page and a requisite of three hosts, and four pages of a fourth one."""
         run_of(self.crawler).on_sitemaps.append(self._note)
         for host in (2, 3, 4):
             yield Request(f"http://127.0.0.{host}:{self.port}/page")

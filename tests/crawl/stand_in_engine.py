@@ -1,4 +1,4 @@
-"""An engine that does nothing but note what a run asks of it."""
+"""An engine that does nothing but note what a run calls."""
 
 from __future__ import annotations
 

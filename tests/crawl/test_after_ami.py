@@ -1,7 +1,7 @@
 """What ami 0.2 and 0.3 have crawled is shown, crawled again and compared: by their directories.
 
 Their indexes are numbered (`captures-00000.parquet`), hold bodies or name WARC files, and have a digest
-of the body as they ask for it: without content coding.
+of the body as they request it: without content coding.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ def text(path: str) -> bytes:
     return f"<html><p>the page {path} ".encode() + b"and some words " * 100
 
 
-def answer(head: bytes) -> bytes:
-    """Answer in gzip where that is asked for, and a missing page with 404."""
+def respond(head: bytes) -> bytes:
+    """Respond in gzip where that is requested, and a missing page with 404."""
     path = head.split(b" ")[1].decode()
     status = "404 Not Found" if path == "/missing" else "200 OK"
     if b"gzip" in head:
@@ -120,7 +120,7 @@ def test_as_a_seed_list_it_tells_what_has_not_changed(
     tmp_path: Path, version: str, bodies: bool
 ) -> None:
     """The first crawl stores what comes in another coding, and the next one points at that."""
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         ami_has_crawled(tmp_path / "ami", server.url, bodies=bodies, version=version)
         first = crawl(tmp_path / "ami", tmp_path / "out")
         second = crawl(tmp_path / "out" / "captures.parquet", tmp_path / "again")
@@ -142,7 +142,7 @@ def test_as_a_seed_list_it_tells_what_has_not_changed(
 @pytest.mark.parametrize("version", ["0.2", "0.3"])
 def test_a_recrawl_goes_on_in_its_directory(tmp_path: Path, version: str) -> None:
     out = tmp_path / "ami"
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         ami_has_crawled(out, server.url, bodies=False, version=version)
         (out / "ami-00000.warc.gz").write_bytes(b"")
         early = recrawl(out)

@@ -28,7 +28,7 @@ def path_of(head: bytes) -> str:
     return head.split(b" ")[1].decode("latin-1")
 
 
-def test_urls_are_asked_for_as_written_and_every_distinct_line_is_fetched(tmp_path: Path) -> None:
+def test_urls_are_requested_as_written_and_every_distinct_line_is_fetched(tmp_path: Path) -> None:
     paths = [
         "/A?b=2&a=1&utm_source=x",
         "/a?a=1&b=2",
@@ -43,9 +43,9 @@ def test_urls_are_asked_for_as_written_and_every_distinct_line_is_fetched(tmp_pa
     with RawServer(lambda _: page(b"ok")) as server:
         urls = [server.url + path for path in paths]
         done = crawl(write_lines(tmp_path / "s.txt", [*urls, urls[0]]), tmp_path / "out")
-        asked = sorted(path_of(head) for head in server.requests)
+        requested = sorted(path_of(head) for head in server.requests)
     assert done.returncode == 0, done.stderr
-    assert asked == sorted(paths)
+    assert requested == sorted(paths)
     assert sorted(row["url"] for row in rows(tmp_path / "out")) == sorted(urls)
 
 
@@ -58,9 +58,9 @@ def test_what_cannot_stand_in_a_request_is_encoded_and_nothing_is_dropped(tmp_pa
             f"http://under_score.invalid:{server.port}/",
         ]
         done = crawl(write_lines(tmp_path / "s.txt", urls), tmp_path / "out")
-        asked = {path_of(head) for head in server.requests}
+        requested = {path_of(head) for head in server.requests}
     assert done.returncode == 0, done.stderr
-    assert asked == {"/a%20b", "/%C3%A9", "/%3Cx%3E%22"}
+    assert requested == {"/a%20b", "/%C3%A9", "/%3Cx%3E%22"}
     assert len(rows(tmp_path / "out")) == 4
 
 
@@ -72,11 +72,11 @@ def test_canonical_identity_makes_variants_of_a_page_one_row(tmp_path: Path) -> 
             tmp_path / "out",
             settings={"AMICRAWL_IDENTITY": "canonical"},
         )
-        asked = [path_of(head) for head in server.requests]
-    assert asked == ["/a?x=1&y=2"]
+        requested = [path_of(head) for head in server.requests]
+    assert requested == ["/a?x=1&y=2"]
 
 
-def test_a_host_is_asked_no_faster_than_its_delay(tmp_path: Path) -> None:
+def test_a_host_is_contacted_no_faster_than_its_delay(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"ok"), keep_open=True) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(5)])
         crawl(seeds, tmp_path / "out", settings={"AMICRAWL_DELAY": "0.3", "AMICRAWL_PER_HOST": "1"})
@@ -97,24 +97,24 @@ def test_one_request_at_a_time_is_in_flight_to_a_host(tmp_path: Path) -> None:
 
 
 def test_robots_txt_is_obeyed_archived_and_said_in_the_index(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         if path_of(head) == "/robots.txt":
             return page(b"User-agent: *\nDisallow: /private\n", "Content-Type: text/plain")
         return page(b"ok")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/private/x", f"{server.url}/public"])
         crawl(seeds, tmp_path / "out", settings={"AMICRAWL_ROBOTS": "obey"})
-        asked = {path_of(head) for head in server.requests}
+        requested = {path_of(head) for head in server.requests}
     found = index(tmp_path / "out")
-    assert asked == {"/robots.txt", "/public"}
+    assert requested == {"/robots.txt", "/public"}
     denied = found["/private/x"]
     assert (denied["status"], denied["error"]) == (0, "robots-denied: robots.txt disallows it")
     assert found["/robots.txt"]["status"] == found["/public"]["status"] == 200
 
 
 def test_a_redirect_chain_is_followed_hop_by_hop_with_what_the_seed_said(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = path_of(head)
         if path == "/1":
             return page(b"moved", "Location: /2?utm_source=keep#part", status="301 Moved Permanently")
@@ -124,7 +124,7 @@ def test_a_redirect_chain_is_followed_hop_by_hop_with_what_the_seed_said(tmp_pat
             return page(b"", "Location: /loop", status="302 Found")
         return page(b"")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         seeds = write_jsonl(tmp_path / "s.jsonl", [{"url": f"{server.url}/1", "source": "list"}])
         done = crawl(seeds, tmp_path / "out")
         base = server.url
@@ -136,17 +136,17 @@ def test_a_redirect_chain_is_followed_hop_by_hop_with_what_the_seed_said(tmp_pat
 
 
 def test_an_endless_chain_of_redirects_ends(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         return page(b"", f"Location: {path_of(head)}x", status="302 Found")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl(write_lines(tmp_path / "s.txt", [f"{server.url}/"]), tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert len(rows(tmp_path / "out")) == 21
 
 
 def test_an_earlier_index_is_a_seed_and_unchanged_pages_become_revisits(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = path_of(head)
         if path == "/etag" and b'If-None-Match: "v1"' in head:
             return b'HTTP/1.1 304 Not Modified\r\nETag: "v1"\r\n\r\n'
@@ -156,7 +156,7 @@ def test_an_earlier_index_is_a_seed_and_unchanged_pages_become_revisits(tmp_path
             return page(str(len(server.requests)).encode())
         return page(b"always the same")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         first = write_lines(
             tmp_path / "s.txt", [f"{server.url}/{name}" for name in ("etag", "same", "changing")]
         )
@@ -227,7 +227,7 @@ def test_seeds_come_from_standard_input_and_packed_files(tmp_path: Path) -> None
 
 
 def test_a_sitemap_is_fetched_by_the_crawl_itself_and_archived(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         if path_of(head) == "/sitemap.xml":
             return page(
                 f'<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"><url><loc>{server.url}/a</loc></url></urlset>'.encode(),
@@ -235,7 +235,7 @@ def test_a_sitemap_is_fetched_by_the_crawl_itself_and_archived(tmp_path: Path) -
             )
         return page(b"ok")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl(f"{server.url}/sitemap.xml", tmp_path / "out")
     assert done.returncode == 0, done.stderr
     assert index(tmp_path / "out").keys() == {"/sitemap.xml", "/a"}
@@ -269,17 +269,17 @@ def test_a_run_id_keeps_runs_apart_and_a_second_crawl_adds_to_a_directory(tmp_pa
 
 
 def test_a_connection_that_breaks_is_tried_again_and_counted_once(tmp_path: Path) -> None:
-    def answer(_: bytes) -> bytes:
+    def respond(_: bytes) -> bytes:
         return page(b"at last") if len(server.requests) > 2 else b""
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         crawl(write_lines(tmp_path / "s.txt", [f"{server.url}/"]), tmp_path / "out")
     (row,) = rows(tmp_path / "out")
     assert row["status"] == 200
     assert row["attempts"] >= 2
 
 
-def test_a_host_that_never_answers_is_given_up(tmp_path: Path) -> None:
+def test_a_host_that_never_responds_is_given_up(tmp_path: Path) -> None:
     urls = [f"http://127.0.0.1:9/{n}" for n in range(6)] + [
         f"http://no-such-host.invalid/{n}" for n in range(6)
     ]

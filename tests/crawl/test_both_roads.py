@@ -43,10 +43,10 @@ def held(out: Path) -> Counter[Any]:
     return found
 
 
-def answers(server: Callable[[], RawServer]) -> Callable[[bytes], bytes]:
-    """Return the answers of a site with most of what the web has."""
+def responses(server: Callable[[], RawServer]) -> Callable[[bytes], bytes]:
+    """Return the responses of a site with most of what the web has."""
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         if path == "/robots.txt":
             return page(b"", "Location: /the/rules", status="301 Moved")
@@ -72,7 +72,7 @@ def answers(server: Callable[[], RawServer]) -> Callable[[bytes], bytes]:
         }
         return known.get(path, page(path.encode(), HTML))
 
-    return answer
+    return respond
 
 
 SEEDS = [
@@ -84,7 +84,7 @@ SEEDS = [
 @pytest.mark.parametrize("spider", ["seeds", "site"])
 def test_both_roads_give_the_same_archive(spider: str, tmp_path: Path) -> None:
     made: list[RawServer] = []
-    with RawServer(answers(lambda: made[0])) as server:
+    with RawServer(responses(lambda: made[0])) as server:
         made.append(server)
         seeds = [{"url": f"{server.url}{path}", "meta": {"from": path}} for path in SEEDS]
         # SHA-1 of "same as before": a revisit. Then a host that is not there, and no URL at all.

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 BODY = os.urandom(3000)
 
 
-def answer(_: bytes) -> bytes:
+def respond(_: bytes) -> bytes:
     return page(BODY)
 
 
@@ -84,7 +84,7 @@ REMOVE = {"AMICRAWL_REMOVE_UPLOADED": "1"}
 def test_a_crawl_leaves_its_warc_files_in_s3(tmp_path: Path) -> None:
     out, copy = tmp_path / "out", tmp_path / "copy"
     copy.mkdir()
-    with ObjectStore() as store, RawServer(answer) as server:
+    with ObjectStore() as store, RawServer(respond) as server:
         seeds = seeds_of(tmp_path, server, range(30))
         code, stderr = crawl(seeds, out, store.url("c"), settings=REMOVE)
         assert code == ExitCode.DONE, stderr
@@ -108,12 +108,12 @@ def test_a_bucket_that_fails_during_the_crawl_loses_nothing_and_the_command_does
 ) -> None:
     out, bucket, away = tmp_path / "out", tmp_path / "bucket", tmp_path / "unmounted"
 
-    def answer_without_a_bucket(head: bytes) -> bytes:
+    def respond_without_a_bucket(head: bytes) -> bytes:
         if bucket.exists():
             bucket.rename(away)
-        return answer(head)
+        return respond(head)
 
-    with RawServer(answer_without_a_bucket) as server:
+    with RawServer(respond_without_a_bucket) as server:
         seeds = seeds_of(tmp_path, server, range(30))
         code, stderr = crawl(seeds, out, bucket.as_uri(), settings={**REMOVE, "AMICRAWL_PER_HOST": "1"})
     assert code == ExitCode.OUTPUT, stderr
@@ -129,7 +129,7 @@ def test_a_bucket_that_fails_during_the_crawl_loses_nothing_and_the_command_does
 
 
 def test_a_bucket_that_cannot_be_used_is_found_before_anything_is_fetched(tmp_path: Path) -> None:
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         seeds = seeds_of(tmp_path, server, range(3))
         code, stderr = crawl(seeds, tmp_path / "out", f"file://{tmp_path}/not/mounted")
         assert code == ExitCode.USAGE
@@ -141,7 +141,7 @@ def test_a_bucket_that_cannot_be_used_is_found_before_anything_is_fetched(tmp_pa
 
 def test_a_killed_crawl_that_had_removed_files_goes_on_and_has_them_all(tmp_path: Path) -> None:
     out, bucket = tmp_path / "out", tmp_path / "bucket"
-    with RawServer(answer, pause=0.01) as server:
+    with RawServer(respond, pause=0.01) as server:
         seeds = seeds_of(tmp_path, server, range(1000))
         child = start(seeds, out, bucket.as_uri(), settings={**REMOVE, "AMICRAWL_PER_HOST": "2"})
         wait_until(lambda: len(list(bucket.glob("*.warc.gz"))) >= 3)
@@ -163,10 +163,10 @@ class Sender:
     def __init__(self, *faults: AmicrawlError) -> None:
         self._faults = list(faults)
         self.took: list[str] = []
-        self.asked = 0
+        self.requested = 0
 
     def upload(self, file: SealedFile) -> None:
-        self.asked += 1
+        self.requested += 1
         if self._faults:
             raise self._faults.pop(0)
         self.took.append(file.name)
@@ -181,7 +181,7 @@ def uploader(sender: Sender) -> Uploader:
 
 
 def test_a_failure_is_tried_again_while_the_crawl_goes_on() -> None:
-    sender = Sender(OutputError("no answer"), OutputError("no answer"))
+    sender = Sender(OutputError("no response"), OutputError("no response"))
     sending = uploader(sender)
     sending.start()
     sending.add(file("a"))
@@ -205,20 +205,20 @@ def test_a_file_that_cannot_be_uploaded_holds_up_no_other_and_is_told_at_the_end
 
 
 def test_a_bucket_that_stays_away_is_given_up_at_the_end() -> None:
-    sender = Sender(*[OutputError("no answer")] * 1000)
+    sender = Sender(*[OutputError("no response")] * 1000)
     sending = uploader(sender)
     sending.start()
     sending.end([file(str(number)) for number in range(100)])
-    assert sender.asked <= 3 * LAST_TRIES
+    assert sender.requested <= 3 * LAST_TRIES
     assert sending.fault(Path("out"), "s3://b/p", remove=False) is not None
 
 
 def test_a_second_signal_ends_it_at_once() -> None:
-    sender = Sender(*[OutputError("no answer")] * 1000)
+    sender = Sender(*[OutputError("no response")] * 1000)
     sending = Uploader(sender, stop=threading.Event(), settling=0.0, first_pause=3600.0)
     sending.start()
     sending.add(file("a"))
-    wait_until(lambda: sender.asked == 1)
+    wait_until(lambda: sender.requested == 1)
     sending.stop()
     sending.join(30)
     assert not sending._thread.is_alive()
@@ -288,7 +288,7 @@ class Gatekeeper:
 
 def test_a_signal_while_a_finished_crawl_uploads_never_makes_it_look_done(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with ObjectStore() as store, RawServer(answer) as server:
+    with ObjectStore() as store, RawServer(respond) as server:
         slow = Gatekeeper(store.port, b"captures.parquet")
         url = store.url("c").replace(str(store.port), str(slow.port))
         seeds = seeds_of(tmp_path, server, range(5))

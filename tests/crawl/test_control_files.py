@@ -76,7 +76,7 @@ class Steered:
         return delay, per_host, concurrency
 
     def opens_after(self, host: int) -> float:
-        """Return after how long *host* may be asked again."""
+        """Return after how long *host* may be contacted again."""
         self.run.gates.start(host, 100.0)
         self.run.gates.end(host, 100.0)
         return self.run.gates.opens_at(host) - 100.0
@@ -101,7 +101,7 @@ def test_numbers_are_followed_and_forgotten_with_their_file(steered: Steered) ->
     assert steered.in_force() == (2.0, 1, 500)
 
 
-def test_a_shorter_delay_never_undercuts_what_robots_txt_asks_for(steered: Steered) -> None:
+def test_a_shorter_delay_never_undercuts_what_robots_txt_sets(steered: Steered) -> None:
     steered.run.gates.set_delay(1, 1.5)
     steered.run.gates.set_delay(2, 5.0)
     assert (steered.opens_after(1), steered.opens_after(2), steered.opens_after(3)) == (2.0, 5.0, 2.0)
@@ -247,11 +247,11 @@ def test_a_running_crawl_is_steered_by_files_and_signals(tmp_path: Path) -> None
         crawling.process.send_signal(signal.SIGUSR1)
         crawling.wait_until(lambda: crawling.status()["paused_by"] == ["signal"])
         crawling.wait_until(lambda: crawling.status()["counts"]["rows"] == len(server.requests))
-        asked = len(server.requests)
+        requested = len(server.requests)
         crawling.wait_until(lambda: '"paused_by": ["signal"]' in crawling.stderr)
-        assert len(server.requests) == asked
+        assert len(server.requests) == requested
         crawling.process.send_signal(signal.SIGUSR2)
-        crawling.wait_until(lambda: len(server.requests) > asked)
+        crawling.wait_until(lambda: len(server.requests) > requested)
 
         crawling.process.send_signal(signal.SIGUSR1)
         crawling.wait_until(lambda: crawling.status()["state"] == "paused")

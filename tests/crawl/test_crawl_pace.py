@@ -1,4 +1,4 @@
-"""How hosts that answer slowly, or ask to be left alone, are asked."""
+"""How hosts that respond slowly, or want no requests for a while, are contacted."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def pause_behind(first: bytes, tmp_path: Path, settings: dict[str, str], *, takes: float = 0.0) -> float:
     """Crawl two pages that take so long; return the seconds from the request for *first* to the next."""
-    answers = [first]
-    with RawServer(lambda _: answers.pop() if answers else page(b"ok"), pause=takes) as server:
+    responses = [first]
+    with RawServer(lambda _: responses.pop() if responses else page(b"ok"), pause=takes) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a", f"{server.url}/b"])
         crawl(seeds, tmp_path / "out", settings={"AMICRAWL_PER_HOST": "1", **settings})
     assert len(rows(tmp_path / "out")) == 2
@@ -38,12 +38,12 @@ def test_a_retry_after_beyond_the_cap_is_cut(tmp_path: Path) -> None:
     assert 0.6 < pause_behind(first, tmp_path, {"AMICRAWL_RETRY_AFTER_MAX": "0.7"}) < 60
 
 
-def test_a_host_that_is_busy_is_asked_less_often(tmp_path: Path) -> None:
+def test_a_host_that_is_busy_is_contacted_less_often(tmp_path: Path) -> None:
     first = page(b"", status="503 Service Unavailable")
     assert pause_behind(first, tmp_path, {"AMICRAWL_BACKOFF_MAX": "1.5"}) > 1.4
 
 
-def test_a_slow_host_is_asked_as_slowly_as_it_answers(tmp_path: Path) -> None:
+def test_a_slow_host_is_contacted_as_slowly_as_it_responds(tmp_path: Path) -> None:
     settings = {"AMICRAWL_DELAY": "0.1", "AMICRAWL_LATENCY_FACTOR": "4"}
     assert pause_behind(page(b"ok"), tmp_path, settings, takes=0.4) > 1.4
 

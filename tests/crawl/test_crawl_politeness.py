@@ -45,7 +45,7 @@ def path_of(head: bytes) -> str:
     return head.split(b" ")[1].decode()
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     return page(ROBOTS if path_of(head) == "/robots.txt" else b"ok")
 
 
@@ -57,7 +57,7 @@ class Done:
     sitemaps: list[str]
     out: Path
 
-    def asked_of(self, host: str) -> list[str]:
+    def requested_of(self, host: str) -> list[str]:
         return sorted(path_of(head) for head in self.server.requests if host_of(head) == host)
 
 
@@ -67,7 +67,7 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
     told = tmp_path / "told"
     settings = {**QUICK, "AMICRAWL_OUT": str(tmp_path / "out")}
     del settings["AMICRAWL_ROBOTS"]
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         line = [
             sys.executable,
             "-m",
@@ -94,12 +94,12 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> Done:
 def test_what_a_page_needs_is_fetched_where_robots_txt_forbids_it_if_the_policy_says_so(
     done: Done,
 ) -> None:
-    assert done.asked_of("127.0.0.2") == ["/look.css", "/robots.txt"]
+    assert done.requested_of("127.0.0.2") == ["/look.css", "/robots.txt"]
 
 
 def test_an_override_can_have_robots_txt_ignored_or_obeyed_at_a_host(done: Done) -> None:
-    assert done.asked_of("127.0.0.3") == ["/look.css", "/page"]
-    assert done.asked_of("127.0.0.4") == ["/robots.txt"]
+    assert done.requested_of("127.0.0.3") == ["/look.css", "/page"]
+    assert done.requested_of("127.0.0.4") == ["/robots.txt"]
 
 
 def test_the_delay_of_an_override_holds_for_its_host(done: Done) -> None:
@@ -113,18 +113,18 @@ def test_sitemaps_are_told_of_once_for_each_origin(done: Done) -> None:
 
 
 @pytest.mark.parametrize("cap", ["AMICRAWL_BANDWIDTH", "AMICRAWL_HOST_BANDWIDTH"])
-def test_no_more_is_asked_for_until_what_came_is_paid(tmp_path: Path, cap: str) -> None:
+def test_no_more_is_requested_until_what_came_is_paid(tmp_path: Path, cap: str) -> None:
     with RawServer(lambda _: page(bytes(50_000))) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(6)])
         settings = {cap: "100000", "AMICRAWL_PER_HOST": "1"}
         assert crawl(seeds, tmp_path / "out", settings=settings).returncode == ExitCode.DONE
     moments = [moment for moment, _ in server.arrivals]
     assert len(rows(tmp_path / "out")) == len(moments) == 6
-    # The last is asked for when five are paid, less a second's worth.
+    # The last is requested when five are paid, less a second's worth.
     assert moments[-1] - moments[0] > 1.4
 
 
-def test_a_crawl_without_room_on_the_disk_asks_for_nothing_and_can_be_stopped(tmp_path: Path) -> None:
+def test_a_crawl_without_room_on_the_disk_requests_nothing_and_can_be_stopped(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"x")) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(5)])
         child = warm_processes.Popen(

@@ -1,4 +1,4 @@
-"""robots.txt as a crawl meets it: asked for once, kept, heeded, and waited for."""
+"""robots.txt as a crawl meets it: requested once, kept, heeded, and waited for."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def serving(robots: Callable[[], bytes]) -> Callable[[bytes], bytes]:
     return lambda head: robots() if path_of(head) == "/robots.txt" else page(b"ok")
 
 
-def asked(server: RawServer) -> list[str]:
+def requested(server: RawServer) -> list[str]:
     return [path_of(head) for head in server.requests]
 
 
-def test_robots_txt_is_asked_for_once_and_known_in_the_next_crawl(tmp_path: Path) -> None:
+def test_robots_txt_is_requested_once_and_known_in_the_next_crawl(tmp_path: Path) -> None:
     with RawServer(serving(lambda: page(b"User-agent: *\nDisallow: /no\n"))) as server:
         first = write_lines(tmp_path / "a.txt", [f"{server.url}/{n}" for n in range(8)])
         second = write_lines(tmp_path / "b.txt", [f"{server.url}/more", f"{server.url}/no/a"])
         assert crawl(first, tmp_path / "out", settings=OBEY).returncode == ExitCode.DONE
         assert crawl(second, tmp_path / "out", settings=OBEY).returncode == ExitCode.DONE
-        assert asked(server).count("/robots.txt") == 1
+        assert requested(server).count("/robots.txt") == 1
     denied = [row["error"] for row in rows(tmp_path / "out") if row["error"]]
     assert denied == ["robots-denied: robots.txt disallows it"]
 
@@ -53,14 +53,14 @@ def test_groups_for_one_agent_count_together_and_paths_compare_decoded(tmp_path:
     with RawServer(serving(lambda: page(robots))) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{name}" for name in "abc"])
         crawl(seeds, tmp_path / "out", settings=OBEY)
-        assert set(asked(server)) == {"/robots.txt", "/c"}
+        assert set(requested(server)) == {"/robots.txt", "/c"}
 
 
-def test_where_there_is_none_everything_may_be_asked_for(tmp_path: Path) -> None:
+def test_where_there_is_none_everything_may_be_requested(tmp_path: Path) -> None:
     with RawServer(serving(lambda: page(b"", status="404 Not Found"))) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a"])
         crawl(seeds, tmp_path / "out", settings=OBEY)
-        assert asked(server) == ["/robots.txt", "/a"]
+        assert requested(server) == ["/robots.txt", "/a"]
 
 
 def test_robots_txt_is_a_request_like_any_other_to_its_host(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_a_host_whose_robots_txt_fails_is_left_alone_and_its_rows_stay_pending(t
     with RawServer(serving(lambda: busy[0])) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a"])
         stopped = crawl(seeds, tmp_path / "out", settings=OBEY | {"CLOSESPIDER_TIMEOUT": "4"})
-        assert asked(server) == ["/robots.txt"]
+        assert requested(server) == ["/robots.txt"]
         assert "1 URL not fetched" in stopped.stderr
     assert [row["status"] for row in rows(tmp_path / "out")] == [503]
 
@@ -100,12 +100,12 @@ def test_where_nobody_is_there_the_page_says_why(tmp_path: Path) -> None:
 
 
 class Late(SimpleHTTPRequestHandler):
-    """A server that is there only later: it disallows `/no`, and answers everything else."""
+    """A server that is there only later: it disallows `/no`, and serves everything else."""
 
-    asked: ClassVar[list[str]] = []
+    requested: ClassVar[list[str]] = []
 
     def do_GET(self) -> None:
-        self.asked.append(self.path)
+        self.requested.append(self.path)
         body = b"User-agent: *\nDisallow: /no\n" if self.path == "/robots.txt" else b"ok"
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
@@ -116,8 +116,8 @@ class Late(SimpleHTTPRequestHandler):
         pass
 
 
-def test_that_nobody_was_there_to_ask_permits_nothing_once_somebody_is(tmp_path: Path) -> None:
-    Late.asked.clear()
+def test_that_no_server_was_there_permits_nothing_once_somebody_is(tmp_path: Path) -> None:
+    Late.requested.clear()
     with RawServer(lambda _: page(b"")) as gone:
         port = int(gone.url.rpartition(":")[2])
     first = write_lines(tmp_path / "a.txt", [f"http://127.0.0.1:{port}/a"])
@@ -129,17 +129,17 @@ def test_that_nobody_was_there_to_ask_permits_nothing_once_somebody_is(tmp_path:
         )
         crawl(second, tmp_path / "out", settings=OBEY)
         server.shutdown()
-    assert Late.asked == ["/robots.txt", "/b"]
+    assert Late.requested == ["/robots.txt", "/b"]
 
 
 def test_what_a_killed_crawl_learnt_of_robots_txt_is_known_in_the_next(tmp_path: Path) -> None:
     out = tmp_path / "out"
     rules = b"User-agent: *\nDisallow: /private\nCrawl-delay: 0.2\n"
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         return page(rules if b"/robots.txt" in head else b"ok")
 
-    with RawServer(answer, pause=0.01) as server:
+    with RawServer(respond, pause=0.01) as server:
         urls = [f"http://127.0.0.{1 + n % 5}:{server.port}/{n}" for n in range(200)]
         seeds = write_lines(tmp_path / "seeds.txt", [*urls, f"http://127.0.0.1:{server.port}/private"])
         settings = {"AMICRAWL_ROBOTS": "obey", "AMICRAWL_DELAY": "0.05"}
@@ -154,8 +154,8 @@ def test_what_a_killed_crawl_learnt_of_robots_txt_is_known_in_the_next(tmp_path:
             time.sleep(0.01)
         child.kill()
         child.wait(30)
-        asked = sum(b"/robots.txt" in head for head in server.requests)
-        assert asked == 5
+        requested = sum(b"/robots.txt" in head for head in server.requests)
+        assert requested == 5
         explained = load(out / "frontier")
         assert (explained.hosts["crawl_delay"] == 2).all()
         assert (explained.hosts["robots_ref"] > 0).all()
@@ -165,7 +165,7 @@ def test_what_a_killed_crawl_learnt_of_robots_txt_is_known_in_the_next(tmp_path:
         }
         done = crawl(seeds, out, settings=settings)
         assert done.returncode == 0, done.stderr
-        assert sum(b"/robots.txt" in head for head in server.requests) == asked
+        assert sum(b"/robots.txt" in head for head in server.requests) == requested
         assert not [head for head in server.requests if b"/private" in head]
     assert not (out / "frontier" / "robots.jsonl").exists()
 

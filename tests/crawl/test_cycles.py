@@ -41,12 +41,12 @@ class Cycles:
 def test_a_thousand_fetches_leave_no_cycles(spider: str, kept: bool, tmp_path: Path) -> None:
     (tmp_path / "counting.py").write_text(COUNTING)
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1]
         links = b"".join(b"<a href=/%d>%d</a>" % (n, n) for n in range(1300)) if path == b"/" else b""
         return page(b"page %b%b" % (path, links), "Content-Type: text/html")
 
-    with RawServer(answer, keep_open=kept) as server:
+    with RawServer(respond, keep_open=kept) as server:
         settings = {"EXTENSIONS": '{"counting.Cycles": 500}'}
         if spider == "seeds":
             seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/{n}" for n in range(1300)])

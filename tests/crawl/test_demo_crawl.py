@@ -123,7 +123,9 @@ def test_what_the_producer_knew_is_kept(index: list[dict[str, Any]]) -> None:
     assert all(isinstance(value, str) for meta in known for value in meta.values())
 
 
-def test_crawl_json_says_what_was_asked_and_what_came(out: Path, index: list[dict[str, Any]]) -> None:
+def test_crawl_json_says_what_was_requested_and_what_came(
+    out: Path, index: list[dict[str, Any]]
+) -> None:
     told = json.loads((out / "crawl.json").read_text())
     text = json.dumps(told)
     assert told["counts"]["rows"] == len(index)

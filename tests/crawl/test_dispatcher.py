@@ -17,7 +17,7 @@ BURST = 32
 
 
 class Rows:
-    """A frontier of which every host may be asked at once."""
+    """A frontier of which every host may be contacted at once."""
 
     def __init__(self, events: list[str]) -> None:
         self._events = events

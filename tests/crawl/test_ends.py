@@ -78,12 +78,12 @@ def test_a_limit_that_is_reached_while_the_list_is_being_read_ends_with_8_and_th
 def test_a_name_that_a_default_set_ignores_is_crawled_where_the_operator_starts_there(
     tmp_path: Path,
 ) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         links = [f'<a href="/{n}">x</a>' for n in range(3)]
         links += [f'<a href="/page/undefined?{n}">x</a>' for n in range(9)]
         return page("".join(links if path_of(head) == "/" else []).encode(), "Content-Type: text/html")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl_site(f"http://localhost:{server.port}/", tmp_path / "out")
     assert done.returncode == ExitCode.DONE, done.stderr
     assert sorted(path_of(head) for head in server.requests) == ["/", "/0", "/1", "/2"]

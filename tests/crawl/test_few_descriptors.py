@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 HOSTS, PAGES = 120, 2
 
 
-def test_descriptors_never_raise_what_was_asked_for() -> None:
+def test_descriptors_never_raise_what_was_requested() -> None:
     assert most_at_once(1) == 1
     assert most_at_once(2) == 2
 

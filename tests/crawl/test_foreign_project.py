@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 FRONT = b'<html><title>Front</title><a href="/a">A</a><a href="/b">B</a><a href="/moved">M</a></html>'
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     path = head.split(b" ")[1]
     if path == b"/front":
         return page(gzip.compress(FRONT, mtime=0), "Content-Type: text/html", "Content-Encoding: gzip")
@@ -37,7 +37,7 @@ Ran = tuple["Path", list[dict[str, Any]], RawServer, "subprocess.CompletedProces
 def ran(tmp_path_factory: pytest.TempPathFactory) -> Ran:
     directory = tmp_path_factory.mktemp("foreign")
     items = directory / "items.jsonl"
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl_foreign(
             ["-a", f"site={server.url}", "-o", str(items)],
             settings={"AMICRAWL_OUT": str(directory / "out")},
@@ -58,12 +58,12 @@ def test_the_spider_scrapes_as_before(ran: Ran) -> None:
 
 
 def test_a_second_run_into_the_same_directory_gets_every_page_again(tmp_path: Path) -> None:
-    def answer_with_tag(head: bytes) -> bytes:
+    def respond_with_tag(head: bytes) -> bytes:
         assert b"If-None-Match" not in head
-        return answer(head).replace(b"\r\n\r\n", b'\r\nETag: "v"\r\n\r\n', 1)
+        return respond(head).replace(b"\r\n\r\n", b'\r\nETag: "v"\r\n\r\n', 1)
 
     titles = []
-    with RawServer(answer_with_tag) as server:
+    with RawServer(respond_with_tag) as server:
         for run in ("one", "two"):
             items = tmp_path / f"{run}.jsonl"
             done = crawl_foreign(
@@ -105,18 +105,18 @@ def test_the_bytes_kept_are_those_of_the_wire_not_what_the_callback_saw(ran: Ran
     out, _, _, _ = ran
     front = next(row for row in rows(out) if row["url"].endswith("/front"))
     _, block = record(out, front)
-    assert block == answer(b"GET /front HTTP/1.1\r\n\r\n")
+    assert block == respond(b"GET /front HTTP/1.1\r\n\r\n")
 
 
 def test_what_waits_survives_a_stop_in_its_job_directory(tmp_path: Path) -> None:
     settings = {"AMICRAWL_OUT": str(tmp_path / "out"), "JOBDIR": str(tmp_path / "job")}
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         site = ["-a", f"site={server.url}"]
         slow = {**settings, "CONCURRENT_REQUESTS": "1", "CLOSESPIDER_PAGECOUNT": "1"}
         first = crawl_foreign(site, settings=slow)
-        asked_first = len(server.requests)
+        requested_first = len(server.requests)
         second = crawl_foreign(site, settings=settings)
-        asked = {head.split(b" ")[1] for head in server.requests}
+        requested = {head.split(b" ")[1] for head in server.requests}
     assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
-    assert asked_first < 4
-    assert asked == {b"/front", b"/a", b"/b", b"/c", b"/moved", b"/gone", b"/search"}
+    assert requested_first < 4
+    assert requested == {b"/front", b"/a", b"/b", b"/c", b"/moved", b"/gone", b"/search"}

@@ -15,7 +15,7 @@ from amicrawl.crawl.extensions import FrontierWriter
 
 
 class Frontier:
-    """Counts what it is asked to write; a sync is done at once."""
+    """Counts what it is given to write; a sync is done at once."""
 
     def __init__(self) -> None:
         self.flushed = 0
@@ -30,7 +30,7 @@ class Frontier:
 
 
 async def written(durability: Durability, *, seconds: float) -> Frontier:
-    """Return what a frontier was asked for within *seconds* of a clock of which each look takes 0.1."""
+    """Return what a frontier was requested within *seconds* of a clock of which each look takes 0.1."""
     frontier, now = Frontier(), [0.0]
 
     def clock() -> float:

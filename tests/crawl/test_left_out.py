@@ -1,4 +1,4 @@
-"""Every line of a seed list has its row in the index, also one for which nothing is asked; and once."""
+"""Every line of a seed list has its row in the index, also one without a request; and once."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def pages_asked_for(server: RawServer) -> list[str]:
+def pages_requested(server: RawServer) -> list[str]:
     paths = [head.split(b" ")[1].decode() for head in server.requests]
     return [path for path in paths if path != "/robots.txt"]
 
 
 def left_out(directory: Path) -> Counter[tuple[str, str, str]]:
-    """Return URL, word of the error and metadata of the rows of lines for which nothing was asked."""
+    """Return URL, word of the error and metadata of the rows of lines without a request."""
     return Counter(
         (row["url"], row["error"].partition(":")[0], row["meta_json"])
         for row in rows(directory)
@@ -57,7 +57,7 @@ def test_each_line_has_its_row_however_often_the_list_is_crawled(tmp_path: Path,
         arguments = [f"processes={processes}"]
         first = crawl(seeds, tmp_path / "out", arguments=arguments)
         second = crawl(seeds, tmp_path / "out", arguments=arguments)
-        fetched = pages_asked_for(server)
+        fetched = pages_requested(server)
     assert (first.returncode, second.returncode) == (ExitCode.DONE, ExitCode.DONE), second.stderr
     assert fetched == ["/a"]
     bad = "unfetchable-url"
@@ -102,7 +102,7 @@ def test_of_several_machines_the_first_accounts_for_what_has_no_host(tmp_path: P
 
 
 def test_a_line_that_repeats_a_url_is_no_capture_of_it(tmp_path: Path) -> None:
-    """A frontier that is made from the index asks for what was never fetched."""
+    """A frontier that is made from the index requests what was never fetched."""
     out = tmp_path / "out"
     with RawServer(lambda _: page(b"hello")) as server:
         lines = [json.dumps({"url": f"{server.url}/a", "n": n}) for n in (1, 2)]
@@ -134,6 +134,6 @@ def test_a_line_that_repeats_a_url_is_no_capture_of_it(tmp_path: Path) -> None:
             timeout=120,
         )
         assert rebuilt.returncode == ExitCode.DONE, rebuilt.stderr
-        before = len(pages_asked_for(server))
+        before = len(pages_requested(server))
         crawl(seeds, out)
-        assert pages_asked_for(server)[before:] == ["/a"]
+        assert pages_requested(server)[before:] == ["/a"]

@@ -128,7 +128,7 @@ class Loud(scrapy.Spider):
 """
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     fields = ["Content-Type: text/html; charset=utf-8", "X-Evil: \x1b[2J\x0b\x7f" + "é"]
     if head.startswith(b"GET /moved"):
         target = "/\x1b[31m\u202e%0d%0a" + FORGED.replace(" ", "%20")
@@ -150,7 +150,7 @@ def test_nothing_that_a_server_says_forges_a_line_of_the_log(tmp_path: Path, log
         "LOG_LEVEL": "DEBUG",
         "LOG_FILE": str(log),
     }
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         line = [sys.executable, "-m", "scrapy", "runspider", str(spider), "-a", f"base={server.url}"]
         for name, value in settings.items():
             line += ["-s", f"{name}={value}"]
@@ -172,7 +172,7 @@ def test_nothing_that_a_server_says_forges_a_line_of_the_log(tmp_path: Path, log
     else:
         at_margin = [one for one in lines if not one.startswith(MARGIN)]
         began = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d \[[a-z._]+\] [A-Z]+: ")
-        # What Scrapy says before the add-on is asked: its versions, laid out in lines.
+        # What Scrapy says before the add-on is called: its versions, laid out in lines.
         greeting = next(n for n, one in enumerate(at_margin) if "Enabled addons" in one)
         assert [one for one in at_margin[greeting:] if not began.match(one)] == []
         assert not any(one.startswith(FORGED) for one in lines)

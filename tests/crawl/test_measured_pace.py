@@ -32,7 +32,7 @@ def host_of(head: bytes) -> str:
 
 @dataclass
 class Log:
-    """What the server was asked, and how the crawl ended."""
+    """What the server was contacted, and how the crawl ended."""
 
     server: RawServer
     returncode: int
@@ -64,18 +64,18 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
 
 def test_every_host_gets_its_turns_and_all_of_its_pages(log: Log) -> None:
     assert log.returncode == ExitCode.DONE
-    asked = Counter(map(host_of, log.server.requests))
+    requested = Counter(map(host_of, log.server.requests))
     # One for robots.txt.
-    assert asked == dict.fromkeys(ALONE + TOGETHER, PAGES + 1)
+    assert requested == dict.fromkeys(ALONE + TOGETHER, PAGES + 1)
     assert log.rows == len(ALONE + TOGETHER) * (PAGES + 1)
 
 
-def test_no_host_is_asked_sooner_than_its_delay_allows(log: Log) -> None:
+def test_no_host_is_contacted_sooner_than_its_delay_allows(log: Log) -> None:
     gaps = {host: log.least_gap(host) for host in ALONE + TOGETHER}
     assert min(gaps.values()) >= DELAY - TOLERANCE, gaps
 
 
-def test_no_address_is_asked_sooner_than_its_delay_allows_whatever_the_hosts(log: Log) -> None:
+def test_no_address_is_contacted_sooner_than_its_delay_allows_whatever_the_hosts(log: Log) -> None:
     assert log.least_gap(*TOGETHER) >= ADDRESS_DELAY - TOLERANCE
 
 

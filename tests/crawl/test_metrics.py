@@ -1,4 +1,4 @@
-"""The metrics endpoint: what it tells of a real crawl, and what it does to who asks badly."""
+"""The metrics endpoint: what it tells of a real crawl, and what it does to malformed requests."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def read(exposed: str) -> dict[str, float]:
     return found
 
 
-def ask(port: int, request: bytes) -> bytes:
+def send(port: int, request: bytes) -> bytes:
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         connection.sendall(request)
-        answer = b""
+        response = b""
         while block := connection.recv(65536):
-            answer += block
-        return answer
+            response += block
+        return response
 
 
 def get(port: int, path: str = "/metrics") -> tuple[str, str]:
-    head, _, body = ask(port, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()).partition(
+    head, _, body = send(port, f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()).partition(
         b"\r\n\r\n"
     )
     return head.decode(), body.decode()
@@ -71,7 +71,7 @@ def running(tmp_path: Path) -> Iterator[RunningCrawl]:
         yield crawling
 
 
-def test_a_running_crawl_is_measured_and_bears_who_asks_badly(running: RunningCrawl) -> None:
+def test_a_running_crawl_is_measured_and_bears_malformed_requests(running: RunningCrawl) -> None:
     running.wait_until(lambda: running.status().get("metrics"))
     url: str = running.status()["metrics"]
     port = int(url.removeprefix("http://127.0.0.1:").removesuffix("/metrics"))
@@ -97,20 +97,21 @@ def test_a_running_crawl_is_measured_and_bears_who_asks_badly(running: RunningCr
 
     assert get(port, "/healthz")[1] == "running\n"
     assert get(port, "/../etc/passwd")[0].startswith("HTTP/1.1 404 ")
-    head_only = ask(port, b"HEAD /metrics?x HTTP/1.0\r\n\r\n")
+    head_only = send(port, b"HEAD /metrics?x HTTP/1.0\r\n\r\n")
     assert head_only.startswith(b"HTTP/1.1 200 OK\r\n")
     assert head_only.endswith(b"\r\n\r\n")
-    assert ask(port, b"POST /metrics HTTP/1.1\r\nHost: [::1]:1\r\n\r\n").startswith(b"HTTP/1.1 405 ")
+    assert send(port, b"POST /metrics HTTP/1.1\r\nHost: [::1]:1\r\n\r\n").startswith(b"HTTP/1.1 405 ")
 
     # A page in a browser whose name was rebound to this address gets nothing.
-    rebound = ask(port, b"GET /metrics HTTP/1.1\r\nHost: evil.example:80\r\n\r\n")
+    rebound = send(port, b"GET /metrics HTTP/1.1\r\nHost: evil.example:80\r\n\r\n")
     assert rebound.startswith(b"HTTP/1.1 421 ")
     assert b"amicrawl_" not in rebound
 
-    # Who opens connections and says nothing, or never stops talking, keeps nobody else from asking.
+    # Who opens connections and says nothing, or never stops talking, keeps no other client from its
+    # response.
     silent = [socket.create_connection(("127.0.0.1", port)) for _ in range(30)]
     with pytest.raises(OSError, match=r"reset|pipe"):
-        ask(port, b"GET /" + b"x" * 50_000_000)
+        send(port, b"GET /" + b"x" * 50_000_000)
     assert read(get(port)[1])
     for connection in silent:
         connection.close()

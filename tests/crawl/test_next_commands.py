@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 LINKS = b'<a href="/a">a</a> <a href="/missing">m</a> <a href="/busy">b</a> <a href="/no/x">x</a>'
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     path = head.split(b" ")[1]
     if path == b"/robots.txt":
         return page(b"User-agent: *\nDisallow: /no/\n")
@@ -39,12 +39,12 @@ def amicrawl(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 def paths(server: RawServer) -> list[str]:
-    asked = [head.split(b" ")[1].decode() for head in server.requests]
-    return sorted(set(asked) - {"/robots.txt"})
+    requested = [head.split(b" ")[1].decode() for head in server.requests]
+    return sorted(set(requested) - {"/robots.txt"})
 
 
 def test_each_command_that_a_crawl_prints_does_what_is_said(tmp_path: Path) -> None:
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         first = amicrawl("crawl", server.url + "/", "-o", "out", cwd=tmp_path)
         assert first.returncode == ExitCode.DONE, first.stderr
         server.requests.clear()
@@ -67,13 +67,13 @@ def test_each_command_that_a_crawl_prints_does_what_is_said(tmp_path: Path) -> N
     )
 
 
-def test_a_second_site_joins_no_archive_unasked(tmp_path: Path) -> None:
-    with RawServer(answer) as server:
+def test_a_second_site_joins_no_archive_by_itself(tmp_path: Path) -> None:
+    with RawServer(respond) as server:
         start = f"{server.url}/a"
         assert amicrawl("crawl", start, cwd=tmp_path).returncode == ExitCode.DONE
-        asked = len(server.requests)
+        requested = len(server.requests)
         other = amicrawl("crawl", f"{server.url}/missing", cwd=tmp_path)
-        assert (other.returncode, len(server.requests)) == (ExitCode.USAGE, asked)
+        assert (other.returncode, len(server.requests)) == (ExitCode.USAGE, requested)
         assert f"ami-out has a crawl of {start}." in other.stderr
         assert "-o ami-out" in other.stderr
         for words in ((f"{server.url}/missing", "-o", "ami-out"), (start,)):

@@ -138,7 +138,7 @@ class Process:
         ticket.outcome = Outcome(
             response.status,
             response.failure,
-            answered=response.failure is None,
+            responded=response.failure is None,
             retry_after=response.retry_after,
         )
         host = dispatch.key.host
@@ -268,7 +268,7 @@ BUSY, RESET = Response(503), Response(0, failure=Failure.CONNECTION_RESET)
 @given(
     crawl_delays=st.tuples(*[st.sampled_from([0.0, 2.5, 12.0])] * 3), steps=st.lists(STEPS, max_size=40)
 )
-# Of the first page after a start: its host asked for a delay in an earlier run.
+# Of the first page after a start: its host requested a delay in an earlier run.
 @example((2.5,) * 3, [*ROBOTS, ("deal", 1, False), *ROBOTS, ("deal", 1, True), *ROBOTS])
 # In back-off, and cut off by a stop.
 @example(

@@ -88,7 +88,7 @@ def pacing(**config: Any) -> Pacing:
     return Pacing(CrawlConfig(**config), HostBreaker(3, max_retries=4), key_of=key_of)
 
 
-def test_a_delay_of_a_hosts_own_may_be_shorter_and_is_not_undone_by_its_answers() -> None:
+def test_a_delay_of_a_hosts_own_may_be_shorter_and_is_not_undone_by_its_responses() -> None:
     rules = pacing(delay=1.0, host_overrides={"example.org": {"delay": 0.25}})
     host = host_key("example.org")
     assert (rules.gates.delay_of(host), rules.pace.interval(host)) == (0.25, 0.25)
@@ -111,7 +111,7 @@ def test_without_delay_or_behind_a_proxy_addresses_are_not_gated() -> None:
         (503, {"retry_after": 60.0}, "Retry-After", 60.0),
     ],
 )
-def test_why_a_host_is_not_asked_is_known_with_the_time(
+def test_why_a_host_is_not_contacted_is_known_with_the_time(
     status: int, told: dict[str, Any], reason: str, seconds: float
 ) -> None:
     rules = pacing(delay=2.0)
@@ -156,8 +156,8 @@ def test_a_host_can_wait_for_its_robots_txt_its_address_or_its_bandwidth() -> No
 
 def test_rules_that_are_not_set_are_not_there() -> None:
     rules = pacing(timeout_floor=0.0)
-    assert (rules.bandwidth, rules.answer_timeout, rules.opens_at()) == (None, None, -inf)
-    assert pacing().answer_timeout is not None
+    assert (rules.bandwidth, rules.first_byte_timeout, rules.opens_at()) == (None, None, -inf)
+    assert pacing().first_byte_timeout is not None
 
 
 def test_a_row_that_is_early_holds_its_host_and_costs_it_no_delay() -> None:
@@ -183,7 +183,7 @@ def test_a_row_that_is_early_holds_its_host_and_costs_it_no_delay() -> None:
     assert addresses.next_moment() == 100.5
     addresses.call(100.5)
     assert told == [B]
-    assert rules.gates.may_start(B, 100.5), "it was not asked, and keeps no distance from that"
+    assert rules.gates.may_start(B, 100.5), "it was not contacted, and keeps no distance from that"
     assert rules.gates.opens_at(C) == inf
 
 

@@ -1,4 +1,4 @@
-"""One crawl in several processes: each host asked by one, every page once, one directory in the end."""
+"""One crawl in several processes: each host in one, every page once, one directory in the end."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ class Web:
 
     def __init__(self) -> None:
         self.pause = 0.0
-        self.server = RawServer(self._answer)
+        self.server = RawServer(self._respond)
 
     def url(self, host: int, path: str) -> str:
         return f"http://127.0.0.{host}:{self.server.port}/{path}"
 
-    def asked(self) -> Counter[str]:
-        """Return how often each page was asked for; robots.txt apart."""
+    def requested(self) -> Counter[str]:
+        """Return how often each page was requested; robots.txt apart."""
         found: Counter[str] = Counter()
         for request in self.server.requests:
             host, path = _host_and_path(request)
@@ -65,7 +65,7 @@ class Web:
     def pages(self) -> set[str]:
         return {self.url(host, f"p{number}") for host in range(1, HOSTS + 1) for number in range(PAGES)}
 
-    def _answer(self, request: bytes) -> bytes:
+    def _respond(self, request: bytes) -> bytes:
         host, path = _host_and_path(request)
         if path == "/robots.txt":
             return page(b"User-agent: *\nAllow: /\n")
@@ -159,18 +159,18 @@ def test_a_list_is_crawled_by_two_processes_into_one_directory(web: Web, tmp_pat
     out = tmp_path / "out"
     done = crawl(seeds, out, arguments=["processes=2"])
     assert done.returncode == ExitCode.DONE, done.stderr
-    asked = web.asked()
+    requested = web.requested()
     expected = {
         web.url(host, path) for host in range(1, HOSTS + 1) for path in ("a1", "a2", f"moved{host}")
     }
     expected |= {web.url(host % HOSTS + 1, f"target{host}") for host in range(1, HOSTS + 1)}
-    assert asked == Counter(expected), "redirects to a host of the other process are followed, once"
+    assert requested == Counter(expected), "redirects to a host of the other process are followed, once"
     rows = pq.read_table(out / "captures.parquet").to_pylist()
     archived = {row["url"]: row["warc_file"] for row in rows if row["record_id"]}
     files_of_host = defaultdict(set)
     for url, name in archived.items():
         files_of_host[url.split("/")[2]].add(name)
-    assert all(len(names) == 1 for names in files_of_host.values()), "a host is asked by one process"
+    assert all(len(names) == 1 for names in files_of_host.values()), "a host is contacted by one process"
     assert len(set(archived.values())) == 2, "both have work"
     counts = json.loads((out / "crawl.json").read_text())["counts"]
     assert counts["seeds_read"] >= HOSTS * 3
@@ -182,7 +182,9 @@ def test_a_list_is_crawled_by_two_processes_into_one_directory(web: Web, tmp_pat
 
     again = crawl(seeds_of(web, tmp_path), out)
     assert again.returncode == ExitCode.DONE, again.stderr
-    assert web.asked() == asked, "what is done is not asked for again, by another number of processes"
+    assert web.requested() == requested, (
+        "what is done is not requested again, by another number of processes"
+    )
 
 
 def test_the_end_says_why_there_was_no_response_as_that_of_one_process_does(tmp_path: Path) -> None:
@@ -203,7 +205,7 @@ def test_a_site_is_the_same_by_one_process_and_by_two(web: Web, tmp_path: Path) 
     one, two = tmp_path / "one", tmp_path / "two"
     done = run(site_line(web, two, "processes=2"))
     assert done.returncode == ExitCode.DONE, done.stderr
-    assert web.asked() == Counter(web.pages())
+    assert web.requested() == Counter(web.pages())
     assert run(site_line(web, one)).returncode == ExitCode.DONE
     assert check_whole(two).keys() == check_whole(one).keys()
 
@@ -212,7 +214,7 @@ def test_a_child_that_is_killed_is_started_again(web: Web, tmp_path: Path) -> No
     web.pause = 0.05
     out, log = tmp_path / "out", tmp_path / "log"
     parent = begun(site_line(web, out, "processes=2"), log)
-    wait_until(lambda: len(web.asked()) > 8)
+    wait_until(lambda: len(web.requested()) > 8)
     os.kill(children_of(parent.pid)[0], signal.SIGKILL)
     assert parent.wait(150) == ExitCode.DONE, log.read_text()
     assert "is started again" in log.read_text()
@@ -223,31 +225,31 @@ def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp
     web.pause = 0.05
     out, log = tmp_path / "out", tmp_path / "log"
     parent = begun(site_line(web, out, "processes=2"), log)
-    wait_until(lambda: len(web.asked()) > 8)
+    wait_until(lambda: len(web.requested()) > 8)
     children = children_of(parent.pid)
     parent.kill()
     parent.wait()
     wait_until(lambda: not any(map(is_alive, children)))
-    assert len(web.asked()) < len(web.pages())
+    assert len(web.requested()) < len(web.pages())
     done = run(site_line(web, out, "processes=3"))
     assert done.returncode == ExitCode.DONE, done.stderr
     assert check_whole(out, runs=2).keys() >= web.pages()
-    assert max(web.asked().values()) <= 2, "only what was in flight is asked for twice"
+    assert max(web.requested().values()) <= 2, "only what was in flight is requested twice"
 
 
 @pytest.mark.parametrize(
     ("first", "how", "then"),
     [(1, signal.SIGKILL, 2), (3, signal.SIGTERM, 2)],
 )
-def test_robots_txt_is_asked_for_once_whatever_ends_a_crawl_and_by_how_many_it_is_resumed(
+def test_robots_txt_is_requested_once_whatever_ends_a_crawl_and_by_how_many_it_is_resumed(
     web: Web, tmp_path: Path, first: int, how: signal.Signals, then: int
 ) -> None:
     web.pause = 0.1
     out, log = tmp_path / "out", tmp_path / "log"
 
     def hosts(paths: str) -> list[int]:
-        asked = map(_host_and_path, web.server.requests)
-        return [host for host, path in asked if path.startswith(paths)]
+        requested = map(_host_and_path, web.server.requests)
+        return [host for host, path in requested if path.startswith(paths)]
 
     crawl = begun(site_line(web, out, f"processes={first}", AMICRAWL_ROBOTS="obey"), log)
     # All hosts have sent a page then: no robots.txt is in flight.
@@ -256,7 +258,7 @@ def test_robots_txt_is_asked_for_once_whatever_ends_a_crawl_and_by_how_many_it_i
     crawl.send_signal(how)
     crawl.wait(60)
     wait_until(lambda: not any(map(is_alive, children)))
-    assert len(web.asked()) < len(web.pages())
+    assert len(web.requested()) < len(web.pages())
     done = run(site_line(web, out, f"processes={then}", AMICRAWL_ROBOTS="obey"))
     assert done.returncode == ExitCode.DONE, done.stderr
     assert sorted(hosts("/robots.txt")) == list(range(1, HOSTS + 1))
@@ -269,7 +271,7 @@ def test_one_process_crawls_where_several_were_killed_before_they_had_a_plan(
     (out / "processes" / "0").mkdir(parents=True)
     done = crawl(seeds_of(web, tmp_path), out)
     assert done.returncode == ExitCode.DONE, done.stderr
-    assert len(pq.read_table(out / "captures.parquet")) == sum(web.asked().values())
+    assert len(pq.read_table(out / "captures.parquet")) == sum(web.requested().values())
 
 
 def test_under_nohup_one_interrupt_alone_stops_all_and_one_process_continues(
@@ -282,9 +284,9 @@ def test_under_nohup_one_interrupt_alone_stops_all_and_one_process_continues(
         parent = begun(site_line(web, out, "processes=2"), log)
     finally:
         signal.signal(signal.SIGHUP, before)
-    wait_until(lambda: len(web.asked()) > 4)
+    wait_until(lambda: len(web.requested()) > 4)
     parent.send_signal(signal.SIGHUP)
-    wait_until(lambda: len(web.asked()) > 12)
+    wait_until(lambda: len(web.requested()) > 12)
     parent.send_signal(signal.SIGINT)
     assert parent.wait(150) == ExitCode.STOPPED, log.read_text()
     check_whole(out)

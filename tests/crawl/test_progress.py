@@ -210,7 +210,7 @@ def test_a_crawl_with_nothing_due_says_why_and_what_to_type() -> None:
     assert "nothing" not in "\n".join(done)
 
 
-def test_why_no_answers_came_is_told_to_people_and_programs() -> None:
+def test_why_no_responses_came_is_told_to_people_and_programs() -> None:
     def closed(log_format: LogFormat) -> list[str]:
         screen = Screen(log_format=log_format)
         for why in (Failure.ROBOTS_DENIED, Failure.ADDRESS_REFUSED, Failure.ADDRESS_REFUSED):

@@ -1,4 +1,4 @@
-"""Callbacks of ordinary spiders: what they ask for waits on disk, and outlives a kill in their midst."""
+"""Callbacks of ordinary spiders: what they request waits on disk, and outlives a kill in their midst."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ALL = {f"/thing/{number}-{thing}" for number in range(3) for thing in range(THIN
 MOVED, MISSING, SILENT = "/thing/0-1", "/thing/0-2", "/thing/2-5"
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     path = path_of(head)
     if path == MOVED:
         return page(b"", "Location: /elsewhere", status="302 Found")
@@ -37,12 +37,12 @@ def path_of(head: bytes) -> str:
 
 @dataclass
 class Ran:
-    """A run of the spider: how it ended, what it noted, and what of the server it asked for."""
+    """A run of the spider: how it ended, what it noted, and what of the server it requested."""
 
     returncode: int
     said: str
     noted: list[dict[str, Any]]
-    asked: Counter[str]
+    requested: Counter[str]
     heads: list[bytes]
 
 
@@ -79,7 +79,7 @@ def read(server: RawServer, tmp_path: Path, **arguments: str) -> Ran:
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Ran]:
     """A run that is killed while it reads the second list, the one after it, and a third."""
     tmp_path = tmp_path_factory.mktemp("reading")
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         killed = read(server, tmp_path, dies_in="/list/1")
         others = [read(server, tmp_path) for _ in range(2)]
     assert len(rows(tmp_path / "out")) >= len(ALL)
@@ -89,11 +89,11 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Ran]:
 def test_a_page_whose_callback_was_killed_is_read_again_and_nothing_else_is(runs: list[Ran]) -> None:
     killed, resumed, _ = runs
     assert killed.returncode == -signal.SIGKILL
-    assert killed.asked.keys() >= {"/", "/list/0", "/list/1", "/list/2", "/thing/1-0"}
+    assert killed.requested.keys() >= {"/", "/list/0", "/list/1", "/list/2", "/thing/1-0"}
     unseen = {f"/thing/1-{thing}" for thing in range(THINGS // 2, THINGS)}
-    assert not unseen & killed.asked.keys()
+    assert not unseen & killed.requested.keys()
     assert resumed.returncode == 0, resumed.said
-    assert resumed.asked == Counter({"/": 1, "/list/1": 1, **dict.fromkeys(unseen, 1)})
+    assert resumed.requested == Counter({"/": 1, "/list/1": 1, **dict.fromkeys(unseen, 1)})
 
 
 def test_every_thing_was_read_once_with_its_arguments(runs: list[Ran]) -> None:
@@ -107,19 +107,19 @@ def test_every_thing_was_read_once_with_its_arguments(runs: list[Ran]) -> None:
         assert (item["hops"], item["depth"]) == (int(path == "/elsewhere"), 2)
 
 
-def test_things_were_asked_for_as_the_spider_said_behind_a_redirect_too(runs: list[Ran]) -> None:
+def test_things_were_requested_as_the_spider_said_behind_a_redirect_too(runs: list[Ran]) -> None:
     for head in runs[0].heads + runs[1].heads:
         is_thing = path_of(head).startswith(("/thing", "/elsewhere"))
         assert (b"\r\nAccept: text/x-thing\r\n" in head) is is_thing
         assert head.count(b"\r\nAccept:") == 1
 
 
-def test_a_third_run_asks_for_its_start_and_for_nothing_that_is_done(runs: list[Ran]) -> None:
-    assert runs[2].asked == Counter({"/": 1})
+def test_a_third_run_requests_its_start_and_nothing_that_is_done(runs: list[Ran]) -> None:
+    assert runs[2].requested == Counter({"/": 1})
 
 
 def test_errbacks_hear_once_of_what_is_over_and_never_of_what_is_tried_again(runs: list[Ran]) -> None:
-    assert runs[0].asked[SILENT] == 2
+    assert runs[0].requested[SILENT] == 2
     missed = sorted((item["missed"], item["why"]) for item in runs[0].noted if "missed" in item)
     assert [(url.split("/", 3)[3], why) for url, why in missed] == [
         (MISSING[1:], "HttpError"),

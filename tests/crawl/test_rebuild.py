@@ -37,7 +37,7 @@ def amicrawl(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def killed(seeds: Path, out: Path, server: RawServer, *, after: int = 120) -> None:
-    """Crawl, and kill the crawl when the server was asked so often."""
+    """Crawl, and kill the crawl when the server was contacted so often."""
     child = warm_processes.Popen(
         command(seeds, out, settings=SETTINGS),
         cwd=PROJECT,
@@ -51,8 +51,8 @@ def killed(seeds: Path, out: Path, server: RawServer, *, after: int = 120) -> No
     child.wait(30)
 
 
-def asked_twice(server: RawServer) -> int:
-    """How many requests were for a page that was asked for before."""
+def requested_twice(server: RawServer) -> int:
+    """How many requests were for a page that was requested before."""
     counts = Counter(head.split(b" ")[1] for head in server.requests)
     return sum(count - 1 for count in counts.values())
 
@@ -89,7 +89,7 @@ def test_a_journal_that_is_missing_is_missed_and_the_way_out_is_one_command(tmp_
         assert amicrawl("frontier", "verify", str(out)).returncode == 0
         done = crawl(seeds, out, settings=SETTINGS)
         assert done.returncode == ExitCode.DONE, done.stderr
-        assert asked_twice(server) <= MOST_IN_FLIGHT
+        assert requested_twice(server) <= MOST_IN_FLIGHT
     assert len({row["url"] for row in rows(out)}) == PAGES
 
 
@@ -102,7 +102,7 @@ def test_a_journal_that_is_missing_is_missed_and_the_way_out_is_one_command(tmp_
     ],
     ids=["snapshots damaged", "journals missing", "all of it"],
 )
-def test_a_crawl_that_is_asked_to_makes_its_frontier_anew(
+def test_a_crawl_with_that_setting_makes_its_frontier_anew(
     tmp_path: Path, lose: Callable[[Path], object]
 ) -> None:
     out = tmp_path / "out"
@@ -113,7 +113,7 @@ def test_a_crawl_that_is_asked_to_makes_its_frontier_anew(
         done = crawl(seeds, out, settings=SETTINGS, arguments=["rebuild=1"])
         assert done.returncode == ExitCode.DONE, done.stderr
         assert "The frontier was made anew" in done.stderr
-        assert asked_twice(server) <= MOST_IN_FLIGHT
+        assert requested_twice(server) <= MOST_IN_FLIGHT
     assert len({row["url"] for row in rows(out)}) == PAGES
 
 
@@ -128,7 +128,7 @@ def test_without_an_index_the_records_say_what_is_archived(tmp_path: Path) -> No
         assert made.returncode == 0, made.stderr
         done = crawl(seeds, out, settings=SETTINGS)
         assert done.returncode == ExitCode.DONE, done.stderr
-        assert asked_twice(server) == 0
+        assert requested_twice(server) == 0
 
 
 def test_a_frontier_that_is_gone_is_spoken_of(tmp_path: Path) -> None:
@@ -146,13 +146,13 @@ def test_a_site_finds_what_is_left_of_it_from_the_records_of_its_pages(tmp_path:
     """Each page links to the next two: what was not fetched is named in stored pages only."""
     out = tmp_path / "out"
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         number = int(path[1:] or 0)
         links = "".join(f'<a href="/{n}">n</a>' for n in (number + 1, number + 2) if n < 60)
         return page(f"<html><title>{number}</title>{links}</html>".encode(), "Content-Type: text/html")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         settings = {"AMICRAWL_ROBOTS": "ignore", **SETTINGS}
         first = crawl_site(f"{server.url}/0", out, settings={**settings, "AMICRAWL_STOP_PAGES": "20"})
         assert first.returncode == ExitCode.LIMIT, first.stderr
@@ -161,7 +161,7 @@ def test_a_site_finds_what_is_left_of_it_from_the_records_of_its_pages(tmp_path:
         assert made.returncode == 0, made.stderr
         done = crawl_site(f"{server.url}/0", out, settings=settings)
         assert done.returncode == ExitCode.DONE, done.stderr
-        assert asked_twice(server) == 0
+        assert requested_twice(server) == 0
     assert len(rows(out)) == 60
 
 
@@ -181,4 +181,4 @@ def test_whatever_the_clock_said_the_captures_of_a_killed_crawl_are_known(
         newest_log(out).write_bytes(b"")  # what the frontier had heard of is lost, too
         done = crawl(seeds, out, settings=SETTINGS)
         assert done.returncode == ExitCode.DONE, done.stderr
-        assert asked_twice(server) <= 2 * MOST_IN_FLIGHT
+        assert requested_twice(server) <= 2 * MOST_IN_FLIGHT

@@ -17,7 +17,7 @@ Event = tuple[str, str, object]
 
 
 class Noting:
-    """A stage and a keeper that note what is asked of them, and fail where they are told to."""
+    """A stage and a keeper that note what they are called with, and fail where they are told to."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Recrawls: what is due is asked for again, with what is known of it, and only news is stored."""
+"""Recrawls: what is due is requested again, with what is known of it, and only news is stored."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def frontier_rows(out: Path) -> dict[str, dict[str, int]]:
     return found
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     path = path_of(head)
     if path == "/etag":
         if b'If-None-Match: "v1"' in head:
@@ -62,14 +62,14 @@ def answer(head: bytes) -> bytes:
 def test_equal_error_pages_and_redirects_of_an_earlier_index_are_not_stored_again(
     tmp_path: Path,
 ) -> None:
-    answers = {
+    responses = {
         "/missing": page(b"not there", status="404 Not Found"),
         "/broken": page(b"sorry", status="500 Internal Server Error"),
         "/moved": page(b"over there", "Location: /broken", status="302 Found"),
     }
     first, second = tmp_path / "first", tmp_path / "second"
-    with RawServer(lambda head: answers[path_of(head)]) as server:
-        crawl(write_lines(tmp_path / "s.txt", [f"{server.url}{path}" for path in answers]), first)
+    with RawServer(lambda head: responses[path_of(head)]) as server:
+        crawl(write_lines(tmp_path / "s.txt", [f"{server.url}{path}" for path in responses]), first)
         crawl(first / "captures.parquet", second)
     for path, (row, *further) in by_path(second).items():
         assert not further
@@ -81,7 +81,7 @@ def test_what_has_not_changed_becomes_a_revisit_of_the_first_capture_however_oft
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "out"
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         urls = [f"{server.url}/{name}" for name in ("etag", "dated", "same", "missing")]
         assert crawl(write_lines(tmp_path / "s.txt", urls), out).returncode == ExitCode.DONE
         for _ in range(2):
@@ -120,36 +120,36 @@ def test_what_has_changed_is_stored_and_counted_as_a_change(tmp_path: Path) -> N
     assert (row["crawl_count"], row["change_count"], row["no_change_streak"]) == (3, 2, 0)
 
 
-def test_nothing_is_asked_for_before_it_is_due(tmp_path: Path) -> None:
-    with RawServer(answer) as server:
+def test_nothing_is_requested_before_it_is_due(tmp_path: Path) -> None:
+    with RawServer(respond) as server:
         out = tmp_path / "out"
         crawl(write_lines(tmp_path / "s.txt", [f"{server.url}/same"]), out)
-        asked = len(server.requests)
+        requested = len(server.requests)
         done = recrawl(out)
         assert done.returncode == ExitCode.DONE, done.stderr
-        assert len(server.requests) == asked
+        assert len(server.requests) == requested
     assert '"pending": 0' in done.stderr
 
 
-def test_what_is_as_old_as_asked_for_is_fetched_again_and_nothing_else(tmp_path: Path) -> None:
+def test_what_is_as_old_as_requested_is_fetched_again_and_nothing_else(tmp_path: Path) -> None:
     """A day in general, and an hour for what changes often; the longest pattern that matches counts."""
     ages = '{"*": "1d", "/news/*": "1h", "/news/old/*": "4w"}'
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         out = tmp_path / "out"
         paths = ["/same", "/news/today", "/news/old/1", "/missing"]
         crawl(write_lines(tmp_path / "s.txt", [server.url + path for path in paths]), out)
-        asked: dict[int, list[str]] = {}
+        requested: dict[int, list[str]] = {}
         for hours in (0, 2, 30):
             grow_old(out, hours=hours)
             server.requests.clear()
             done = recrawl(out, settings={"AMICRAWL_RECRAWL_AFTER": ages})
             assert done.returncode == ExitCode.DONE, done.stderr
-            asked[hours] = sorted({path_of(head) for head in server.requests} & set(paths))
-    assert asked == {0: [], 2: ["/news/today"], 30: ["/missing", "/news/today", "/same"]}
+            requested[hours] = sorted({path_of(head) for head in server.requests} & set(paths))
+    assert requested == {0: [], 2: ["/news/today"], 30: ["/missing", "/news/today", "/same"]}
 
 
 def test_all_of_a_recrawl_that_was_ended_early_is_fetched_once(tmp_path: Path) -> None:
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         out = tmp_path / "out"
         paths = [f"/{number}" for number in range(9)]
         crawl(write_lines(tmp_path / "s.txt", [server.url + path for path in paths]), out)
@@ -158,8 +158,8 @@ def test_all_of_a_recrawl_that_was_ended_early_is_fetched_once(tmp_path: Path) -
         few = {"AMICRAWL_STOP_PAGES": "3", "AMICRAWL_PER_HOST": "1"}
         for _ in range(3):
             recrawl(out, arguments=["after=0h"], settings=few)
-        asked = [path for head in server.requests if (path := path_of(head)) in paths]
-        assert sorted(asked) == paths
+        requested = [path for head in server.requests if (path := path_of(head)) in paths]
+        assert sorted(requested) == paths
         server.requests.clear()
         recrawl(out, arguments=["after=0h"])
         assert sorted(path_of(head) for head in server.requests if path_of(head) in paths) == paths
@@ -183,12 +183,12 @@ def test_an_age_that_is_none_is_refused(
 
 
 def test_the_target_of_a_redirect_is_due_on_its_own(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         if path_of(head) == "/old":
             return page(b"", "Location: /new", status="301 Moved Permanently")
         return page(b"here")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         out = tmp_path / "out"
         crawl(write_lines(tmp_path / "s.txt", [f"{server.url}/old"]), out)
         recrawl(out, arguments=[FAR])

@@ -123,9 +123,9 @@ def test_a_private_address_is_refused_unless_allowed(tmp_path: Path) -> None:
             tmp_path / "seeds.txt", [f"{server.url}/", f"http://localhost:{server.port}/"]
         )
         done = crawl(seeds, tmp_path / "out", settings={"AMICRAWL_ALLOW_PRIVATE": ""})
-        asked = list(server.requests)
+        requested = list(server.requests)
     assert done.returncode == ExitCode.UNREACHED
-    assert asked == []
+    assert requested == []
     assert {row["error"].partition(":")[0] for row in rows(tmp_path / "out")} == {"address-refused"}
 
 

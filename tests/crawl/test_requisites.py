@@ -27,14 +27,14 @@ class Site:
     """A site below /site/ on 127.0.0.1 whose style sheets, frames and pictures lie on 127.0.0.2."""
 
     def __init__(self) -> None:
-        self.server = RawServer(self._answer, keep_open=True)
-        self.asked: list[str] = []
+        self.server = RawServer(self._respond, keep_open=True)
+        self.requested: list[str] = []
 
-    def _answer(self, head: bytes) -> bytes:
+    def _respond(self, head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         off = f"http://127.0.0.2:{self.server.port}"
         name = f"{'cdn' if b'127.0.0.2' in head else ''}{path}"
-        self.asked.append(name)
+        self.requested.append(name)
         redirect = f"Location: http://127.0.0.3:{self.server.port}/m/real.css"
         pages = {
             "/site/": page(
@@ -82,8 +82,8 @@ def test_a_page_has_what_its_requisites_need_wherever_it_lies(
             f"{server.url}/site/", tmp_path / "out", arguments=arguments, settings=settings
         )
     assert done.returncode == ExitCode.DONE, done.stderr
-    assert {name for name in site.asked if not name.endswith("/robots.txt")} == taken
-    assert len(rows(tmp_path / "out")) == len(site.asked)
+    assert {name for name in site.requested if not name.endswith("/robots.txt")} == taken
+    assert len(rows(tmp_path / "out")) == len(site.requested)
 
 
 def test_a_chain_of_requisites_is_as_long_as_its_setting(tmp_path: Path) -> None:
@@ -93,8 +93,8 @@ def test_a_chain_of_requisites_is_as_long_as_its_setting(tmp_path: Path) -> None
             f"{server.url}/site/", tmp_path / "out", settings={"AMICRAWL_MAX_REQUISITE_HOPS": "2"}
         )
     assert done.returncode == ExitCode.DONE, done.stderr
-    assert {"cdn/i/b.css", "cdn/c1.css", "/m/m.png"} < set(site.asked)
-    assert not {"cdn/i/f.woff2", "cdn/c2.css"} & set(site.asked)
+    assert {"cdn/i/b.css", "cdn/c1.css", "/m/m.png"} < set(site.requested)
+    assert not {"cdn/i/f.woff2", "cdn/c2.css"} & set(site.requested)
     counts = json.loads((tmp_path / "out" / "crawl.json").read_text())["links"]
     assert counts["kept_out/requisites"] == 2
 
@@ -102,7 +102,7 @@ def test_a_chain_of_requisites_is_as_long_as_its_setting(tmp_path: Path) -> None
 def test_a_page_brings_as_many_requisites_as_its_setting_those_of_its_requisites_included(
     tmp_path: Path,
 ) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         if not path.endswith(".css"):
             more = b"<a href=/page2></a>" if path == "/page1" else b""
@@ -111,7 +111,7 @@ def test_a_page_brings_as_many_requisites_as_its_setting_those_of_its_requisites
         return page(names.encode(), CSS)
 
     settings = {"AMICRAWL_MAX_PAGE_REQUISITES": "6", "AMICRAWL_HOSTS": "127.0.0.1"}
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl_site(f"{server.url}/page1", tmp_path / "out", settings=settings)
     assert done.returncode == ExitCode.DONE, done.stderr
     sheets = [row["url"].rpartition("/")[2] for row in rows(tmp_path / "out")]
@@ -122,7 +122,7 @@ def test_a_page_brings_as_many_requisites_as_its_setting_those_of_its_requisites
 
 
 def test_every_page_that_needs_what_is_lost_is_counted_as_not_whole(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         sheets = {"/a.css": b"@import 'b.css';", "/b.css": b"i{background:url(lost.png)}"}
         if path in sheets:
@@ -133,7 +133,7 @@ def test_every_page_that_needs_what_is_lost_is_counted_as_not_whole(tmp_path: Pa
         sheet = "" if path == "/3" else "<link rel=stylesheet href=/a.css>"
         return page(f"{sheet}{next_page}".encode(), HTML)
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         # One request at a time, as by default: then what a page needs is known before the next page.
         settings = {"AMICRAWL_ROBOTS": "ignore", "AMICRAWL_PER_HOST": "1"}
         done = crawl_site(f"{server.url}/1", tmp_path / "out", settings=settings)
@@ -141,24 +141,24 @@ def test_every_page_that_needs_what_is_lost_is_counted_as_not_whole(tmp_path: Pa
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", [2, 4, 6])
-def test_a_chain_goes_on_where_it_was_killed(asked: int, tmp_path: Path) -> None:
-    """Killed before the answer to so many requests, one of each page and sheet."""
+@pytest.mark.parametrize("requested", [2, 4, 6])
+def test_a_chain_goes_on_where_it_was_killed(requested: int, tmp_path: Path) -> None:
+    """Killed before the response to so many requests, one of each page and sheet."""
     out = tmp_path / "out"
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         if path == "/":
             return page(b"<link rel=stylesheet href=/1.css>", HTML)
-        while len(server.requests) == asked and not child_is_dead:
+        while len(server.requests) == requested and not child_is_dead:
             time.sleep(0.01)
         return page(f"@import '/{int(path[1:-4]) + 1}.css';".encode(), CSS)
 
     child_is_dead = False
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         line = site_command(f"{server.url}/", out, arguments=["depth=shallow"])
         child = subprocess.Popen(line, env=environment(), stderr=subprocess.DEVNULL)
-        while len(server.requests) < asked:
+        while len(server.requests) < requested:
             time.sleep(0.01)
         child.kill()
         child.wait(30)
@@ -185,8 +185,16 @@ def test_explain_names_the_chain_and_the_rule_that_ends_it(tmp_path: Path) -> No
         ]
         assert "5 of at most 5 steps from its page" in told
         assert "now: a link to it is taken" in told
-        asked = ["explain", f"{off}/c5.css", "--requisite", "--from", f"{off}/c4.css", "--dir", str(out)]
-        told = CliRunner().invoke(app, asked).stdout
+        requested = [
+            "explain",
+            f"{off}/c5.css",
+            "--requisite",
+            "--from",
+            f"{off}/c4.css",
+            "--dir",
+            str(out),
+        ]
+        told = CliRunner().invoke(app, requested).stdout
     assert "6 steps from its page, more than 5" in told
     assert "now: a link to it is kept out by requisites" in told
 
@@ -201,11 +209,11 @@ def test_a_page_has_all_that_it_needs_before_the_next_page_of_its_host_is_fetche
         "/a": page(b"<img src=a.png>", HTML),
     }
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         return pages.get(head.split(b" ")[1].decode(), page(b"", HTML))
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl_site(f"{server.url}/", tmp_path / "out", settings={"AMICRAWL_PER_HOST": "1"})
     assert done.returncode == ExitCode.DONE, done.stderr
-    asked = [row["url"].replace(server.url, "") for row in rows(tmp_path / "out")]
-    assert asked == ["/", "/1.css", "/2.css", "/3.png", "/a", "/a.png", "/b"]
+    requested = [row["url"].replace(server.url, "") for row in rows(tmp_path / "out")]
+    assert requested == ["/", "/1.css", "/2.css", "/3.png", "/a", "/a.png", "/b"]

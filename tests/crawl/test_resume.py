@@ -52,9 +52,9 @@ def test_a_finished_crawl_has_nothing_left_to_do(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"ok")) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(5)])
         assert "resumed" not in crawl(seeds, tmp_path / "out").stderr
-        asked = len(server.requests)
+        requested = len(server.requests)
         done = crawl(seeds, tmp_path / "out")
-        assert len(server.requests) == asked
+        assert len(server.requests) == requested
     assert done.returncode == ExitCode.DONE
     found = resumed(done.stderr)
     assert (found["done"], found["in_flight"], found["pending"]) == (5, 0, 0)
@@ -78,16 +78,16 @@ def test_a_stopped_crawl_goes_on_without_its_seed_list(tmp_path: Path) -> None:
         child.send_signal(signal.SIGTERM)
         assert child.wait(90) == ExitCode.STOPPED
         done = crawl(write_lines(tmp_path / "one.txt", [f"{server.url}/0"]), out)
-        asked = len(server.requests)
+        requested = len(server.requests)
     assert done.returncode == ExitCode.DONE, done.stderr
     found = resumed(done.stderr)
     assert found["done"] + found["pending"] == 60
     assert found["in_flight"] == 0
-    assert asked == 60
+    assert requested == 60
     assert len(set(paths(out))) == 60
 
 
-def test_after_a_kill_only_what_was_in_flight_is_asked_for_twice(tmp_path: Path) -> None:
+def test_after_a_kill_only_what_was_in_flight_is_requested_twice(tmp_path: Path) -> None:
     out = tmp_path / "out"
     settings = {"AMICRAWL_INFLIGHT_MAX": "4", "AMICRAWL_PER_HOST": "4", "AMICRAWL_DURABILITY": "none"}
     with RawServer(lambda _: page(b"ok"), pause=0.02) as server:
@@ -99,14 +99,14 @@ def test_after_a_kill_only_what_was_in_flight_is_asked_for_twice(tmp_path: Path)
         child.wait(30)
         before = len(server.requests)
         done = crawl(seeds, out, settings=settings)
-        asked = len(server.requests)
+        requested = len(server.requests)
     assert done.returncode == ExitCode.DONE, done.stderr
     found = resumed(done.stderr)
     assert found["done"] + found["pending"] == 300
     assert before - 10 <= found["done"] <= before
     assert len(set(paths(out))) == 300
     assert len(rows(out)) <= 304
-    assert asked <= 308
+    assert requested <= 308
     for file in out.glob("*.warc.gz"):
         check_sealed(file)
 
@@ -117,14 +117,14 @@ def test_a_revisit_that_the_frontier_did_not_know_is_not_fetched_again_and_its_l
     """Its payload is that of another page, and its links are relative to its own URL."""
     out, events = tmp_path / "out", {"/y/": threading.Event(), "/y/sub": threading.Event()}
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         if path in events:
             events[path].wait(60)
         body = {"/": b'<a href="/x/">x</a> <a href="/y/">y</a>'}.get(path, b'<a href="sub">sub</a>')
         return page(path.encode() if "sub" in path else body, "Content-Type: text/html")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
 
         def wait_for(*paths: str) -> None:
             while not {*paths} <= {head.split(b" ")[1].decode() for head in server.requests}:
@@ -144,8 +144,8 @@ def test_a_revisit_that_the_frontier_did_not_know_is_not_fetched_again_and_its_l
         server.requests.clear()
         done = crawl_site(server.url + "/", out)
         assert done.returncode == ExitCode.DONE, done.stderr
-        asked = [head.split(b" ")[1] for head in server.requests]
-    assert asked == [b"/y/sub"]
+        requested = [head.split(b" ")[1] for head in server.requests]
+    assert requested == [b"/y/sub"]
     assert next(row for row in rows(out) if row["url"].endswith("/y/"))["original_url"].endswith("/x/")
 
 
@@ -153,12 +153,12 @@ def test_a_page_whose_record_is_lost_is_fetched_whole_and_stored_whole(tmp_path:
     """As after a power cut, or on a machine that has the frontier of another and not its files."""
     out = tmp_path / "out"
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         if b"If-None-Match" in head:
             return b'HTTP/1.1 304 Not Modified\r\nETag: "one"\r\n\r\n'
         return page(b"of " + head.split(b" ")[1], 'ETag: "one"', "Content-Type: text/plain")
 
-    with RawServer(answer, pause=0.02) as server:
+    with RawServer(respond, pause=0.02) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(40)])
         child = _start(command(seeds, out, settings=ONE_BY_ONE))
         while len(server.requests) < 20:
@@ -182,7 +182,7 @@ def test_a_killed_shard_leaves_the_hosts_of_others_to_them_when_it_goes_on(tmp_p
     out = tmp_path / "out"
     hosts = [f"127.0.0.{number}" for number in range(1, 13)]
 
-    def answer(request: bytes) -> bytes:
+    def respond(request: bytes) -> bytes:
         # Every page of every host sends on to the same page of all others, one after the other.
         head = request.split(b"\r\n", 1)[0].split()[1].decode()
         number = int(head.rsplit("/", 1)[1])
@@ -191,7 +191,7 @@ def test_a_killed_shard_leaves_the_hosts_of_others_to_them_when_it_goes_on(tmp_p
             return page(b"ok")
         return f"HTTP/1.1 302 Found\r\nLocation: {target}\r\nContent-Length: 0\r\n\r\n".encode()
 
-    with RawServer(answer, pause=0.02) as server:
+    with RawServer(respond, pause=0.02) as server:
         mine = [
             host for host in hosts if shard_of(url_key(f"http://{host}/", Identity.EXACT).host, 2) == 0
         ]
@@ -230,9 +230,9 @@ def test_a_damaged_snapshot_is_made_up_for_by_the_one_before_and_that_is_said(tm
         spoiled = bytearray(newest.read_bytes())
         spoiled[200] ^= 1
         newest.write_bytes(spoiled)
-        asked = len(server.requests)
+        requested = len(server.requests)
         done = crawl(seeds, out)
-        assert len(server.requests) == asked
+        assert len(server.requests) == requested
     assert done.returncode == ExitCode.DONE, done.stderr
     assert newest.name in done.stderr
     assert resumed(done.stderr)["done"] == 5

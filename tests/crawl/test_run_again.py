@@ -49,9 +49,9 @@ def test_what_a_control_file_kept_out_is_fetched_by_the_crawl_after_it_was_taken
         status = control / "status.json"
         return json.loads(status.read_text())["ignores"] if status.exists() else None
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = path_of(head)
-        # One request at a time: while this one is held, nothing else is asked for.
+        # One request at a time: while this one is held, nothing else is requested.
         if path == "/hold":
             (control / "ignores").write_text("/drop/\n")
             wait_until(lambda: ignored() == ["/drop/"])
@@ -61,7 +61,7 @@ def test_what_a_control_file_kept_out_is_fetched_by_the_crawl_after_it_was_taken
         return page(links if path == "/" else b"ok", "Content-Type: text/html")
 
     one = {"AMICRAWL_PER_HOST": "1", "AMICRAWL_TIMEOUT": "60", "AMICRAWL_TIMEOUT_FLOOR": "60"}
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         crawl_site(f"{server.url}/", tmp_path / "out", settings=one)
         assert fetched(server) == ["/", "/hold", "/last"]
         refused = [row["url"] for row in rows(tmp_path / "out") if row["error"]]
@@ -190,7 +190,7 @@ def test_a_crawl_limited_in_depth_goes_deeper_when_it_is_run_without_the_limit(t
         assert "AMICRAWL_MAX_HOPS" in again.stderr
 
 
-def test_a_finished_crawl_that_is_run_again_says_what_it_knows_and_how_to_ask_again(
+def test_a_finished_crawl_that_is_run_again_says_what_it_knows_and_how_to_request_again(
     tmp_path: Path,
 ) -> None:
     out = tmp_path / "out"
@@ -204,13 +204,13 @@ def test_a_finished_crawl_that_is_run_again_says_what_it_knows_and_how_to_ask_ag
 
 
 def test_what_was_let_in_is_not_kept_out_again_by_a_kill(tmp_path: Path) -> None:
-    out, may_answer = tmp_path / "out", threading.Event()
+    out, may_respond = tmp_path / "out", threading.Event()
 
-    def answer(_: bytes) -> bytes:
-        may_answer.wait(60)
+    def respond(_: bytes) -> bytes:
+        may_respond.wait(60)
         return page(b"here")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/{n}" for n in range(3)])
         crawl(seeds, out, settings=NO_PRIVATE)
         process = warm_processes.Popen(command(seeds, out), cwd=PROJECT, env=environment())
@@ -219,7 +219,7 @@ def test_what_was_let_in_is_not_kept_out_again_by_a_kill(tmp_path: Path) -> None
                 time.sleep(0.05)
         finally:
             end(process)
-        may_answer.set()
+        may_respond.set()
         assert crawl(seeds, out).returncode == ExitCode.DONE
     assert sorted(row["url"].rsplit("/", 1)[1] for row in rows(out) if row["status"] == 200) == [
         "0",
@@ -228,16 +228,16 @@ def test_what_was_let_in_is_not_kept_out_again_by_a_kill(tmp_path: Path) -> None
     ]
 
 
-def test_a_url_that_did_not_answer_is_asked_again_by_name(tmp_path: Path) -> None:
+def test_a_url_without_response_is_requested_again_by_name(tmp_path: Path) -> None:
     out = tmp_path / "out"
     broken = True
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         if path_of(head) == "/busy" and broken:
             return page(b"later", status="503 Service Unavailable")
         return page(b"here")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/busy", f"{server.url}/fine"])
         first = crawl(seeds, out)
         assert f"amicrawl frontier retry {out}" in first.stderr
@@ -262,17 +262,17 @@ def test_a_url_that_did_not_answer_is_asked_again_by_name(tmp_path: Path) -> Non
         (["--status", "gone", "--status", "503"], ["/busy", "/gone"]),
     ],
 )
-def test_what_is_asked_again_is_chosen_by_status_and_host(
+def test_what_is_requested_again_is_chosen_by_status_and_host(
     tmp_path: Path, arguments: list[str], expected: list[str]
 ) -> None:
     out = tmp_path / "out"
-    answers = {
+    responses = {
         "/busy": page(b"later", status="503 Service Unavailable"),
         "/gone": page(b"no", status="404 Not Found"),
         "/fine": page(b"here"),
     }
-    with RawServer(lambda head: answers[path_of(head)]) as server:
-        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}{path}" for path in answers])
+    with RawServer(lambda head: responses[path_of(head)]) as server:
+        seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}{path}" for path in responses])
         crawl(seeds, out)
         server.requests.clear()
         told = frontier("retry", out, *arguments)
@@ -281,7 +281,7 @@ def test_what_is_asked_again_is_chosen_by_status_and_host(
         assert sorted(fetched(server)) == expected
 
 
-def test_nothing_is_asked_again_behind_the_back_of_a_crawl_that_runs(tmp_path: Path) -> None:
+def test_nothing_is_requested_again_behind_the_back_of_a_crawl_that_runs(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with RawServer(lambda _: page(b"here")) as server:
         crawl(write_lines(tmp_path / "seeds.txt", [server.url]), out)

@@ -113,7 +113,7 @@ def test_lines_of_the_seed_list_that_could_not_be_used_are_told_at_the_end() -> 
     assert "seed list" not in summary(Tally(), 1.0)
 
 
-def test_why_no_answer_came_is_told_the_commonest_first_and_bounded() -> None:
+def test_why_no_response_came_is_told_the_commonest_first_and_bounded() -> None:
     assert reasons({}) == ""
     assert (
         reasons({"proxy": 1, "robots-denied": 1200})

@@ -58,22 +58,22 @@ def test_one_signal_drains_what_is_in_flight_and_seals(tmp_path: Path) -> None:
         wait_until(lambda: len(server.requests) >= 3)
         child.send_signal(signal.SIGINT)
         _, stderr = child.communicate(timeout=100)
-        asked = len(server.requests)
+        requested = len(server.requests)
     out = tmp_path / "out"
     assert child.returncode == ExitCode.STOPPED, stderr
     assert "URLs not fetched" in stderr
     assert "Traceback" not in stderr
-    assert len(rows(out)) == asked, "what had been asked for was waited for and kept"
+    assert len(rows(out)) == requested, "what had been requested was waited for and kept"
     assert not list(out.glob("*.open"))
     assert json.loads((out / "crawl.json").read_text())["finish_reason"] == "shutdown"
 
 
 def test_two_signals_seal_at_once(tmp_path: Path) -> None:
-    def answer(_: bytes) -> bytes:
+    def respond(_: bytes) -> bytes:
         return page(b"x" * 1000)
 
     out = tmp_path / "out"
-    with RawServer(answer, pause=0.05) as server, RawServer(answer, pause=600) as tarpit:
+    with RawServer(respond, pause=0.05) as server, RawServer(respond, pause=600) as tarpit:
         urls = [f"{server.url}/{n}" for n in range(5)]
         write_lines(tmp_path / "seeds.txt", [*urls, f"{tarpit.url}/slow"])
         child = warm_processes.Popen(

@@ -33,9 +33,9 @@ class Site:
     """A site below /site/ on 127.0.0.1, and a neighbour of it on 127.0.0.2."""
 
     def __init__(self) -> None:
-        self.server = RawServer(self._answer, keep_open=True)
+        self.server = RawServer(self._respond, keep_open=True)
 
-    def _answer(self, head: bytes) -> bytes:
+    def _respond(self, head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         host = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"host:"))
         if b"127.0.0.2" in host:
@@ -213,7 +213,7 @@ def test_explain_and_frontier_show_say_how_a_url_was_found(crawled: Crawled) -> 
     assert json.loads("".join(needed))["kind"] == "requisite"
 
 
-def test_each_capture_has_a_metadata_record_where_that_is_asked_for(crawled: Crawled) -> None:
+def test_each_capture_has_a_metadata_record_where_that_is_requested(crawled: Crawled) -> None:
     origin = f"http://127.0.0.1:{crawled.port}"
     said: dict[str, list[str]] = {}
     for record in records(crawled.out):
@@ -259,7 +259,7 @@ def test_a_crawl_of_a_list_says_that_its_pages_are_made_by_scripts(
 
 
 def test_a_crawl_says_at_its_end_what_it_could_not_keep(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         if path.startswith("/item"):
             return page(SHELL + path.encode() if path == "/item/0" else SHELL, HTML)
@@ -275,7 +275,7 @@ def test_a_crawl_says_at_its_end_what_it_could_not_keep(tmp_path: Path) -> None:
 
     out = tmp_path / "out"
     settings = {"AMICRAWL_IGNORES": r"\.never$", "AMICRAWL_MAX_URLS": "260"}
-    with RawServer(answer, keep_open=True) as server:
+    with RawServer(respond, keep_open=True) as server:
         done = crawl_site(f"{server.url}/", out, settings=settings)
     assert done.returncode == ExitCode.DONE, done.stderr
     unkept = json.loads((out / "crawl.json").read_text())["unkept"]
@@ -289,8 +289,8 @@ def test_a_crawl_says_at_its_end_what_it_could_not_keep(tmp_path: Path) -> None:
         assert line in done.stderr
         assert line in shown
         assert f"note: {line}" in summary
-    asked = CliRunner().invoke(app, ["query", str(out), "pages_not_whole", "--json"]).output
-    assert json.loads(asked) == {
+    requested = CliRunner().invoke(app, ["query", str(out), "pages_not_whole", "--json"]).output
+    assert json.loads(requested) == {
         "page_url": f"{server.url}/",
         "rule": "status 404",
         "requisites": 1,
@@ -307,11 +307,11 @@ def test_a_url_is_taken_once_however_often_it_is_linked_to(crawled: Crawled) -> 
 def test_a_payload_is_stored_once_unless_told_otherwise(
     settings: dict[str, str], stored: int, tmp_path: Path
 ) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         is_start = head.split(b" ")[1] == b"/"
         return page(links("/1", "/2") if is_start else b"the same" * 100, HTML)
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl_site(f"{server.url}/", tmp_path / "out", settings=settings)
     assert done.returncode == ExitCode.DONE, done.stderr
     [warc] = (tmp_path / "out").glob("*.warc.gz")
@@ -341,23 +341,23 @@ def test_a_crawl_goes_as_far_as_it_is_told(
         "/2": page(links("/1"), HTML),
     }
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         return pages.get(head.split(b" ")[1].decode(), page(b"", HTML))
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl_site(f"{server.url}/", tmp_path / "out", arguments=arguments, settings=settings)
     assert done.returncode == ExitCode.DONE, done.stderr
     assert {row["url"].replace(server.url, "") for row in rows(tmp_path / "out")} == taken
 
 
 def test_a_start_that_moved_within_its_domain_takes_the_new_place_with_it(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1]
         if path == b"/old/":
             return page(b"", "Location: /new/", status="301 Moved")
         return page(links("/new/more", "/else/where") if path == b"/new/" else b"", HTML)
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         starts = write_lines(tmp_path / "starts.txt", [f"{server.url}/old/", "not a url"])
         done = crawl_site("", tmp_path / "out", arguments=[f"file={starts}"])
         assert done.returncode == ExitCode.DONE, done.stderr
@@ -370,11 +370,11 @@ def test_a_start_that_moved_within_its_domain_takes_the_new_place_with_it(tmp_pa
 def test_a_recrawl_of_a_site_takes_what_has_come_to_it_since(tmp_path: Path) -> None:
     pages = {"/": page(links("/old"), HTML)}
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         return pages.get(head.split(b" ")[1].decode(), page(b"", HTML))
 
     out = tmp_path / "out"
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         crawl_site(f"{server.url}/", out)
         for name in ("/new", "/newer"):
             pages["/"] = page(links("/old", name), HTML)
@@ -384,12 +384,12 @@ def test_a_recrawl_of_a_site_takes_what_has_come_to_it_since(tmp_path: Path) -> 
 
 
 def test_a_start_that_moved_to_another_domain_brings_that_page_alone(tmp_path: Path) -> None:
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         if b"127.0.0.2" in head:
             return page(links("/all-of-theirs"), HTML)
         return page(b"", f"Location: http://127.0.0.2:{server.port}/", status="302 Found")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl_site(f"{server.url}/", tmp_path / "out")
     assert [row["url"] for row in rows(tmp_path / "out")][1:] == [f"http://127.0.0.2:{server.port}/"]
     assert "on another domain" in done.stderr

@@ -1,4 +1,4 @@
-"""A seed list over Spark: the captures of one machine, each host asked by one task at a time."""
+"""A seed list over Spark: the captures of one machine, each host contacted by one task at a time."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ print(json.dumps({"columns": len(found.columns), "captures": counts}))
 
 
 class Web:
-    """Hosts 127.0.0.1 to 127.0.0.10 on one port; knows which process has asked for what."""
+    """Hosts 127.0.0.1 to 127.0.0.10 on one port; knows which process has requested what."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[float, str, str, int]] = []
+        self.requested: list[tuple[float, str, str, int]] = []
         """When, which host, which path, by which process."""
         self._connections: dict[tuple[str, int], int] = {}
         outer = self
@@ -74,9 +74,9 @@ class Web:
             protocol_version = "HTTP/1.1"
 
             def do_GET(self) -> None:
-                asker = outer.asker(self.client_address[:2])
+                server_of = outer.server_of(self.client_address[:2])
                 host = str(self.headers["Host"]).partition(":")[0]
-                outer.asked.append((time.monotonic(), host, self.path, asker))
+                outer.requested.append((time.monotonic(), host, self.path, server_of))
                 following = int(host.rpartition(".")[2]) % HOSTS + 1
                 if self.path.startswith("/moved"):
                     self.send_response(302)
@@ -105,7 +105,7 @@ class Web:
         self._server.shutdown()
         self._server.server_close()
 
-    def asker(self, address: tuple[str, int]) -> int:
+    def server_of(self, address: tuple[str, int]) -> int:
         """Return the process at the other end."""
         if address not in self._connections:
             for found in psutil.net_connections("tcp4"):
@@ -200,7 +200,7 @@ def executors_that_crawl() -> list[psutil.Process]:
 
 @needs_spark
 @pytest.mark.timeout(900)  # two starts of a cluster, on a machine that may be busy
-def test_with_an_executor_killed_all_is_captured_and_each_host_asked_by_one_task(
+def test_with_an_executor_killed_all_is_captured_and_each_host_contacted_by_one_task(
     web: Web, tmp_path: Path
 ) -> None:
     seeds = tmp_path / "seeds.parquet"
@@ -209,7 +209,7 @@ def test_with_an_executor_killed_all_is_captured_and_each_host_asked_by_one_task
     alone = crawl(seeds, tmp_path / "alone")
     assert alone.returncode == ExitCode.DONE, alone.stderr
     expected = facts(pq.read_table(tmp_path / "alone" / "captures.parquet").to_pylist())
-    web.asked.clear()
+    web.requested.clear()
     with ObjectStore() as store, (tmp_path / "log").open("wb") as log:
         line = spark_command(seeds, store.url("run"), "--partitions", "4")
         line += ["--master", "local-cluster[3,1,1024]"]
@@ -220,7 +220,7 @@ def test_with_an_executor_killed_all_is_captured_and_each_host_asked_by_one_task
         try:
             deadline = time.monotonic() + 300
             # On a busy machine all crawls can be over before a single look finds them.
-            while len(web.asked) < HOSTS or not (crawling := executors_that_crawl()):
+            while len(web.requested) < HOSTS or not (crawling := executors_that_crawl()):
                 assert process.poll() is None, said(tmp_path / "log")
                 assert time.monotonic() < deadline
                 time.sleep(0.1)
@@ -231,27 +231,27 @@ def test_with_an_executor_killed_all_is_captured_and_each_host_asked_by_one_task
             end(process)
         rows = captures_in(store, "run", tmp_path / "here")
         # Once more, with the same command: everything is done.
-        before = len(web.asked)
+        before = len(web.requested)
         again = subprocess.run(
             [*line[:-1], "local[2]"], cwd=tmp_path, env=spark_environment(tmp_path), check=False,
             capture_output=True, text=True, timeout=300,
         )  # fmt: skip
         assert again.returncode == ExitCode.DONE, again.stderr[-5000:]
         assert f"{len(rows):,} rows" in again.stdout
-        assert len(web.asked) == before
+        assert len(web.requested) == before
     assert set(facts(rows)) == set(expected)
     assert sum(facts(rows).values()) == len(rows)
     by_host = defaultdict(list)
-    for _, host, _, asker in sorted(web.asked):
-        by_host[host].append(asker)
+    for _, host, _, server_of in sorted(web.requested):
+        by_host[host].append(server_of)
     assert len(by_host) == HOSTS
     turns = {
-        host: 1 + sum(one != other for one, other in pairwise(askers))
-        for host, askers in by_host.items()
+        host: 1 + sum(one != other for one, other in pairwise(clients))
+        for host, clients in by_host.items()
     }
     # A second round brings redirects, and the kill a second attempt; never one back to an earlier one.
     assert all(turns[host] == len(set(by_host[host])) for host in turns), turns
-    assert len({asker for askers in by_host.values() for asker in askers}) > 4
+    assert len({server_of for clients in by_host.values() for server_of in clients}) > 4
     glob = str(tmp_path / "here" / "captures" / "*.parquet")
     relation: Any = duckdb.read_parquet(glob)
     assert relation.shape == (len(rows), len(rows[0]))
@@ -269,22 +269,22 @@ def test_a_partition_is_leased_to_one_attempt_at_a_time() -> None:
     now = [0.0]
     server = LeaseServer("127.0.0.1", 10, clock=lambda: now[0])
     try:
-        ask = {"partition": 1, "secret": server.address.secret}
-        assert server.answer({**ask, "attempt": "a", "wants": "take"})["held"]
-        assert not server.answer({**ask, "attempt": "b", "wants": "take"})["held"]
-        assert server.answer({**ask, "partition": 2, "attempt": "b", "wants": "take"})["held"]
+        message = {"partition": 1, "secret": server.address.secret}
+        assert server.response_to({**message, "attempt": "a", "wants": "take"})["held"]
+        assert not server.response_to({**message, "attempt": "b", "wants": "take"})["held"]
+        assert server.response_to({**message, "partition": 2, "attempt": "b", "wants": "take"})["held"]
         now[0] = 9.0
-        assert server.answer({**ask, "attempt": "a", "wants": "keep"})["held"]
+        assert server.response_to({**message, "attempt": "a", "wants": "keep"})["held"]
         now[0] = 18.0
-        assert not server.answer({**ask, "attempt": "b", "wants": "take"})["held"]
+        assert not server.response_to({**message, "attempt": "b", "wants": "take"})["held"]
         now[0] = 19.5
-        assert server.answer({**ask, "attempt": "b", "wants": "take"})["held"]
-        # One that wakes up late is told, though nobody asked meanwhile.
-        assert not server.answer({**ask, "attempt": "a", "wants": "keep"})["held"]
-        server.answer({**ask, "attempt": "a", "wants": "give back"})
-        assert not server.answer({**ask, "attempt": "c", "wants": "take"})["held"]
-        server.answer({**ask, "attempt": "b", "wants": "give back"})
-        assert server.answer({**ask, "attempt": "c", "wants": "take"})["held"]
+        assert server.response_to({**message, "attempt": "b", "wants": "take"})["held"]
+        # One that wakes up late is told, though no other attempt came meanwhile.
+        assert not server.response_to({**message, "attempt": "a", "wants": "keep"})["held"]
+        server.response_to({**message, "attempt": "a", "wants": "give back"})
+        assert not server.response_to({**message, "attempt": "c", "wants": "take"})["held"]
+        server.response_to({**message, "attempt": "b", "wants": "give back"})
+        assert server.response_to({**message, "attempt": "c", "wants": "take"})["held"]
     finally:
         server.close()
 
@@ -316,7 +316,7 @@ def test_a_lease_is_kept_until_it_is_given_back_and_lost_with_the_driver() -> No
     assert server.facts == {3: {"rows": 7}}
     stranger = Address(server.address.host, server.address.port, "guessed")
     refused = lease_of(stranger, "b", [])
-    assert not refused._asked("keep")
+    assert not refused._request("keep")
     server.close()
     deadline = time.monotonic() + 60
     while not second.lost and time.monotonic() < deadline:
@@ -374,14 +374,14 @@ def test_a_partition_that_comes_to_its_limit_has_its_links_for_others_in_the_buc
             environment=environment() | {"SCRAPY_SETTINGS_MODULE": "amicrawl.settings"},
             scratch=str(tmp_path / "scratch"),
         )  # fmt: skip
-        answer = PartitionTask(order, ours).crawl(iter([encoded_batch(links)]), digest="x")
+        reply = PartitionTask(order, ours).crawl(iter([encoded_batch(links)]), digest="x")
     finally:
         server.close()
-    assert answer["code"] == ExitCode.LIMIT
+    assert reply["code"] == ExitCode.LIMIT
     rows = pq.read_table(tmp_path / "bucket" / "run" / "captures" / "p00000.parquet").to_pylist()
     moved = {row["final_url"] for row in rows if row["status"] == HTTPStatus.FOUND}
     assert len(moved) >= 2
-    mail = [("p00000", number) for number in range(len(answer["batches"]))]
+    mail = [("p00000", number) for number in range(len(reply["batches"]))]
     sent = [link.seed.url for batch in batches_for(order, 1, mail) for link in links_in(batch)[0]]
     assert sorted(sent) == sorted(moved)
 

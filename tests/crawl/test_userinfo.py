@@ -179,7 +179,7 @@ def test_a_password_in_an_argument_is_refused_and_not_repeated(tmp_path: Path) -
 
 
 def test_a_job_whose_url_has_a_password_is_refused_and_nothing_is_written() -> None:
-    store: Any = None  # not asked for anything
+    store: Any = None  # not requested anything
     with pytest.raises(UsageError, match="archived") as refused:
         submit(store, Submission(url=URL), now=0)
     assert "hunter2" not in str(refused.value)

@@ -44,8 +44,8 @@ def kill(line: list[str], server: RawServer, files: Path) -> None:
     )
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline and child.poll() is None:
-        asked = sum(int(head.split(b" ")[1][3:]) >= HELD_FROM for head in server.requests)
-        if asked >= 4 and list(files.glob("*.warc.gz.open")):
+        requested = sum(int(head.split(b" ")[1][3:]) >= HELD_FROM for head in server.requests)
+        if requested >= 4 and list(files.glob("*.warc.gz.open")):
             break
         time.sleep(0.05)
     child.send_signal(signal.SIGKILL)
@@ -55,7 +55,7 @@ def kill(line: list[str], server: RawServer, files: Path) -> None:
 def test_a_killed_crawl_goes_on_under_another_prefix_and_loses_nothing(tmp_path: Path) -> None:
     come_on = threading.Event()
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         if int(path[3:]) >= HELD_FROM:
             come_on.wait(60)
@@ -64,7 +64,7 @@ def test_a_killed_crawl_goes_on_under_another_prefix_and_loses_nothing(tmp_path:
 
     out = tmp_path / "out"
     files = out / "autumn"
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         seeds = write_lines(tmp_path / "seeds.txt", [f"{server.url}/p/{n}" for n in range(PAGES)])
         settings = {**SETTINGS, "AMICRAWL_ROBOTS": "ignore"}
         kill(command(seeds, out, settings=settings), server, files)

@@ -34,7 +34,7 @@ class Call(NamedTuple):
 
 
 class Listener:
-    """Takes calls, and answers with the next of *statuses*, the last of them for ever."""
+    """Takes calls, and responds with the next of *statuses*, the last of them for ever."""
 
     def __init__(self, *statuses: int, on_call: Callable[[], None] = lambda: None) -> None:
         self.calls: list[Call] = []
@@ -113,25 +113,25 @@ def test_a_busy_receiver_is_tried_again_with_the_same_delivery() -> None:
 
 def test_a_receiver_that_stays_busy_is_tried_four_times() -> None:
     with Listener(500) as listener:
-        assert send(listener.url) == "it answered 500"
+        assert send(listener.url) == "it responded with 500"
     assert len(listener.calls) == 4
 
 
 @pytest.mark.parametrize("status", [301, 302, 404, 401])
 def test_a_refusal_and_a_redirect_are_final(status: int) -> None:
     with Listener(status) as listener:
-        assert send(listener.url) == f"it answered {status}"
+        assert send(listener.url) == f"it responded with {status}"
     assert len(listener.calls) == 1
 
 
-def test_a_receiver_that_is_not_there_or_never_answers_is_given_up() -> None:
+def test_a_receiver_that_is_not_there_or_never_responds_is_given_up() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         assert "timed out" in send(f"http://127.0.0.1:{port}/", patience=0.3)
     assert "refused" in send(f"http://127.0.0.1:{port}/")
 
 
-def test_what_is_no_answer_at_all_is_not_repeated_in_the_log() -> None:
+def test_what_is_no_response_at_all_is_not_repeated_in_the_log() -> None:
     with RawServer(lambda _: b"\x1b[2J owned\r\n\r\n") as server:
         trouble = send(f"{server.url}/", waits=())
     assert re.fullmatch(r"BadStatusLine", trouble)
@@ -207,7 +207,7 @@ def test_every_webhook_is_told_once_the_files_are_sealed(tmp_path: Path) -> None
 
     assert len(mover.calls) == 1
     assert f"The notice of the end did not reach the webhook at {mover.url}" in done.stderr
-    assert "it answered 302" in done.stderr
+    assert "it responded with 302" in done.stderr
     everything = done.stderr + (out / "crawl.json").read_text()
     assert KEY.decode() not in everything
     assert "s3cret-hook" not in everything

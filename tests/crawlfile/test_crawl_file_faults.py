@@ -282,7 +282,7 @@ def test_shards_count_from_0(tmp_path: Path) -> None:
     ]
 
 
-def test_an_unknown_ignore_set_is_answered_with_those_there_are(tmp_path: Path) -> None:
+def test_an_unknown_ignore_set_is_reported_with_those_there_are(tmp_path: Path) -> None:
     (said,) = faults_of(
         tmp_path, "public = false\n[seeds]\nfile = 's'\n[ignores]\nignore_sets = ['globl']\n"
     )

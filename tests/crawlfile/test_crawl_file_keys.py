@@ -32,7 +32,7 @@ SCHEMA = jsonschema.Draft202012Validator(crawl_file_schema())
 
 
 def test_every_field_of_the_configuration_has_its_table() -> None:
-    # Which Redis is asked, and by which road URLs go, is the machine's affair, not the crawl's. The
+    # Which Redis is used, and by which road URLs go, is the machine's affair, not the crawl's. The
     # proxy of a browser is for projects with one of their own, which have no crawl file.
     without = {"redis_prefix", "direct", "browser_proxy"}
     assert set(CONFIG_TABLES) == set(CrawlConfig.model_fields) - without

@@ -87,7 +87,7 @@ class ListCrawl:
     def __init__(self, home: Path) -> None:
         listed: list[bool] = []
 
-        def answer(head: bytes) -> bytes:
+        def respond(head: bytes) -> bytes:
             listed.append(secrets_in_process_list())
             path = head.split(b" ")[1]
             if path == b"/robots.txt":
@@ -98,7 +98,7 @@ class ListCrawl:
                 )
             return page(b"the page " + path)  # of its own: fastwarc is wrong about revisit records
 
-        with RawServer(answer) as server:
+        with RawServer(respond) as server:
             (home / "seeds.txt").write_text("".join(f"{server.url}/{name}\n" for name in ("a", "away")))
             (home / "auth").write_text(f"ann:{PASSWORD}\n")
             (home / "auth").chmod(0o600)
@@ -147,10 +147,10 @@ def list_crawl(tmp_path_factory: pytest.TempPathFactory) -> ListCrawl:
 
 def test_a_list_is_crawled_as_its_file_says(list_crawl: ListCrawl) -> None:
     assert re.fullmatch(r"at-20\d\d", list_crawl.directory.name)
-    asked, followed = list_crawl.crawl_json["asked"], list_crawl.crawl_json["settings"]
-    assert asked["file"].endswith("seeds.txt")
-    assert asked["config"].endswith("gov.toml")
-    assert asked["strict"] == "True"
+    requested, followed = list_crawl.crawl_json["asked"], list_crawl.crawl_json["settings"]
+    assert requested["file"].endswith("seeds.txt")
+    assert requested["config"].endswith("gov.toml")
+    assert requested["strict"] == "True"
     assert (followed["dedup"], followed["delay"]) == ("crawl", 0.0)
     assert {row["url"].rpartition("/")[2] for row in rows(list_crawl.directory)} == {
         "a", "away", "elsewhere", "robots.txt",
@@ -202,7 +202,7 @@ def test_what_is_left_out_of_a_request_record_is_said(list_crawl: ListCrawl) -> 
 
 
 def proxied(head: bytes) -> bytes:
-    """Answer as a proxy that is asked for the pages of a site itself (RFC 9112, 3.2.2)."""
+    """Respond as a proxy that gets the requests for pages of a site (RFC 9112, 3.2.2)."""
     if b"/robots.txt " in head:
         return page(b"", status="404 Not Found")
     body = b'<a href="/wiki/b">b</a> <a href="/other">o</a>' if b"/wiki/ " in head else b"ok"
@@ -221,9 +221,9 @@ def test_a_site_is_crawled_from_outside_of_any_project_when_it_is_due(tmp_path: 
         proxy = f"http://ann:{PASSWORD}@127.0.0.1:{server.port}"
         first = amicrawl("crawl", "site.toml", "-s", "LOG_LEVEL=DEBUG", cwd=tmp_path, PROXY=proxy)
         assert first.returncode == 0, first.stderr
-        asked = [head.split(b" ")[1].decode() for head in server.requests]
+        requested = [head.split(b" ")[1].decode() for head in server.requests]
         site = "http://intranet.example"
-        assert sorted(asked) == [f"{site}/robots.txt", f"{site}/wiki/", f"{site}/wiki/b"]
+        assert sorted(requested) == [f"{site}/robots.txt", f"{site}/wiki/", f"{site}/wiki/b"]
         assert all(SECRETS[2] in head for head in server.requests), "the proxy gets its password"
         server.requests.clear()
         second = amicrawl("crawl", "site.toml", cwd=tmp_path)
@@ -231,7 +231,7 @@ def test_a_site_is_crawled_from_outside_of_any_project_when_it_is_due(tmp_path: 
         assert second.stdout.startswith("Nothing to do: the next crawl is due at ")
         by_hand = amicrawl("crawl", "site.toml", "--now", "-a", "fresh=1", cwd=tmp_path, PROXY=proxy)
         assert by_hand.returncode == ExitCode.USAGE
-        assert "fresh=1 asks for none" in by_hand.stderr
+        assert "fresh=1 allows none" in by_hand.stderr
         path = tmp_path / "out" / "crawl.json"
         path.write_text(re.sub(r'"finished": "20\d\d', '"finished": "2020', path.read_text()))
         grow_old(tmp_path / "out", hours=25)

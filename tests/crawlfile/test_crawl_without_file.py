@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 COMMAND = Path(sys.executable).with_name("amicrawl")
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     return page(b'<a href="/b">b</a>' if b" / " in head else b"ok", "Content-Type: text/html")
 
 
@@ -48,7 +48,7 @@ def paths(directory: Path) -> set[str]:
 
 
 def test_a_site_is_crawled_in_an_empty_directory_by_its_url_alone(tmp_path: Path) -> None:
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl(f"{server.url}/", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     assert paths(tmp_path / "ami-out") == {"/", "/b"}
@@ -56,7 +56,7 @@ def test_a_site_is_crawled_in_an_empty_directory_by_its_url_alone(tmp_path: Path
 
 def test_a_list_is_crawled_by_our_settings_in_a_project_that_does_not_archive(tmp_path: Path) -> None:
     project = foreign_project(tmp_path, ["AMICRAWL_OPERATOR = 'nobody, n@a.example'"])
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         (project / "l.txt").write_text(f"{server.url}/\n")
         done = crawl("l.txt", "--out", "out", cwd=project)
     assert done.returncode == 0, done.stderr
@@ -69,7 +69,7 @@ def test_a_list_on_standard_input_is_crawled_by_the_settings_of_a_project_that_a
 ) -> None:
     addon = "ADDONS = {'amicrawl.crawl.addon.ArchiveAddon': 300}"
     project = foreign_project(tmp_path, [addon, "AMICRAWL_OPERATOR = 'A Library, a@library.example'"])
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         done = crawl("-", "-o", "out", "-a", "format=lines", cwd=project, stdin=f"{server.url}/c\n")
     assert done.returncode == 0, done.stderr
     assert paths(project / "out") == {"/c"}

@@ -24,7 +24,7 @@ ARGUMENTS = [
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     f"--disable-features={','.join(FEATURES_OFF)}",
 ]
-"""No sandbox, since tests run as root in containers; and nothing is asked of anybody outside."""
+"""No sandbox, since tests run as root in containers; and no request leaves the machine."""
 
 
 def chromium_path() -> str:

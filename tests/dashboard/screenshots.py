@@ -41,7 +41,7 @@ SECONDS = 330
 PATIENCE = 600
 RUNNING = {
     "www.coastal-archive.example": ("closes on 1 December", Manners(missing_every=13)),
-    "library.example": ("asked for by the map room", Manners(pause=0.2)),
+    "library.example": ("requested by the map room", Manners(pause=0.2)),
     "forum.old-radios.example": ("goes read-only next week", Manners(missing_every=9, busy_every=40)),
     "stad.example": ("", Manners()),
     "observatory.example": ("plates of 1931 to 1958", Manners(pause=0.6)),

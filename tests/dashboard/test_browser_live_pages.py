@@ -224,7 +224,7 @@ def test_verbs_ask_first_and_change_the_record(browser: Browser, store: JobStore
         page.locator("#faults").wait_for(state="hidden")
         page.locator("#job-verbs").get_by_role("button", name="Abort").click()
         page.get_by_role("button", name="Abort the job").click()
-        page.locator("#notices", has_text="Abort asked for").wait_for()
+        page.locator("#notices", has_text="Abort requested").wait_for()
         assert store.client.hget(key, "abort_requested") == "true"
 
 
@@ -301,8 +301,8 @@ def test_an_order_that_was_read_before_a_move_is_not_shown_after_it(
             page.wait_for_timeout(20)
         page.locator(f'tr[data-ident="{idents[1]}"] [data-move="top"]').click()
         page.locator("tbody tr:first-child", has_text="b.example.org").wait_for()
-        (route, answer), *_ = late
+        (route, reply), *_ = late
         with page.expect_event("requestfinished"):
-            route.fulfill(response=answer)
+            route.fulfill(response=reply)
         page.wait_for_timeout(200)
         assert "b.example.org" in page.locator("tbody tr:first-child").inner_text()

@@ -1,4 +1,4 @@
-"""Fifty busy jobs in one browser: what the page holds is bounded, and it goes on answering."""
+"""Fifty busy jobs in one browser: what the page holds is bounded, and it stays responsive."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def measured(page: Page) -> dict[str, float]:
     return {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
 
 
-def test_ten_thousand_lines_of_fifty_jobs_leave_a_small_page_that_answers(
+def test_ten_thousand_lines_of_fifty_jobs_leave_a_small_page_that_responds(
     browser: Browser, redis_server: RedisServer
 ) -> None:
     store = store_of(redis_server.url)
@@ -53,7 +53,7 @@ def test_ten_thousand_lines_of_fifty_jobs_leave_a_small_page_that_answers(
             telling = threading.Thread(target=tell)
             telling.start()
             page.locator("#log li").nth(50).wait_for()
-            # It answers while lines rush past: a filter is typed, a job chosen, the log held.
+            # It responds while lines rush past: a filter is typed, a job chosen, the log held.
             page.keyboard.press("f")
             page.keyboard.type("site-7\\.")
             page.locator("#log li", has_text="site-8.").first.wait_for(state="detached")

@@ -71,14 +71,14 @@ def test_scripts_word_figures_as_the_templates_do(browser: Browser, address: str
         12_800_000_000,
         4e15,
     ]
-    ask = """async (values) => {
+    test_values = """async (values) => {
       const { number, rate, short, size, span, moment } = await import("/static/format.js");
       const words = (one) => [size(one), rate(one), span(one), moment(one), short(Math.floor(one))];
       return values.map(words);
     }"""
     with open_page(browser) as page:
         visit(page, address)
-        for value, told in zip(values, page.evaluate(ask, values), strict=True):
+        for value, told in zip(values, page.evaluate(test_values, values), strict=True):
             whole = wording.short(int(value))
             here = [
                 wording.size(value),

@@ -76,7 +76,7 @@ def submit(page: Page, address: str, url: str, note: str) -> str:
     return page.url.rpartition("/")[2]
 
 
-def asked_for(web: RawServer, host: str, what: str) -> Callable[[], int]:
+def requested_for(web: RawServer, host: str, what: str) -> Callable[[], int]:
     return lambda: sum(
         f"Host: {host}".encode() in head and f" /{what}/".encode() in head for head in list(web.requests)
     )
@@ -117,13 +117,13 @@ def test_a_job_is_submitted_watched_steered_and_another_is_aborted(
         row = shown.locator("#ignores tr", has_text="/calendar/")
         row.wait_for()
         row.get_by_text(re.compile(r"^[1-9][\d,]*$")).wait_for()
-        calendar, article = (asked_for(web, "127.0.0.2", what) for what in ("calendar", "article"))
+        calendar, article = (requested_for(web, "127.0.0.2", what) for what in ("calendar", "article"))
         known, went_on = calendar(), article()
         deadline = time.monotonic() + PATIENCE / 1000
         while article() < went_on + 20:
             assert time.monotonic() < deadline, log.read_text()
             time.sleep(0.05)
-        assert calendar() <= known + AT_ONCE, "ignored, but asked for"
+        assert calendar() <= known + AT_ONCE, "ignored, but requested"
 
         # The other one is aborted, among all jobs; this one goes on.
         visit(shown, address)

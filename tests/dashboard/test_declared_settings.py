@@ -137,7 +137,7 @@ def test_the_api_describes_checks_and_does_it(store: JobStore, dashboard: InProc
     assert store.client.hget(ident, "most_pictures") == "5"
 
 
-def test_the_form_of_the_dashboard_asks_for_it_and_its_dialogs_know_it(dashboard: InProcess) -> None:
+def test_the_form_of_the_dashboard_has_it_and_its_dialogs_know_it(dashboard: InProcess) -> None:
     page = dashboard.page("/submit")
     control = re.search(r'<input id="most_pictures"[^>]*>', page)
     assert control is not None

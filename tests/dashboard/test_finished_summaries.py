@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from dashboard_asking import IDENT, OTHER, Asking, run_job
+from dashboard_client import IDENT, OTHER, DashboardClient, run_job
 from dashboard_serving import serve_in_thread
 
 from amicrawl.fleet.dashboard.problems import Problem
@@ -40,17 +40,17 @@ def test_a_finished_job_has_a_report_behind_a_policy_of_its_own(
         run_job(client, IDENT, finished_at=1_700_000_100, slug="a.example-inf")
         run_job(client, OTHER)
     with serve_in_thread(redis_server.url, archives=tmp_path) as running:
-        asking = Asking(running.url)
-        assert asking.get(f"/jobs/{IDENT}").json()["has_summary"] is True
-        answer = asking.page(f"/finished/{IDENT}/summary")
-        assert answer.status_code == 200, answer.text
-        assert f"Summary of job {IDENT}" in answer.text
-        policy = answer.headers["content-security-policy"]
+        api = DashboardClient(running.url)
+        assert api.get(f"/jobs/{IDENT}").json()["has_summary"] is True
+        response = api.page(f"/finished/{IDENT}/summary")
+        assert response.status_code == 200, response.text
+        assert f"Summary of job {IDENT}" in response.text
+        policy = response.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "sandbox" in policy
         assert "script" not in policy
-        assert asking.page(f"/finished/{OTHER}/summary").status_code == 404
-        assert asking.page("/finished/../summary").status_code == 404
+        assert api.page(f"/finished/{OTHER}/summary").status_code == 404
+        assert api.page("/finished/../summary").status_code == 404
 
 
 def test_a_report_is_made_once_for_an_index_and_one_that_is_damaged_is_told(tmp_path: Path) -> None:

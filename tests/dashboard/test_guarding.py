@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 import pytest
-from dashboard_asking import Asking
+from dashboard_client import DashboardClient
 from dashboard_serving import serve_in_thread
 from loopback import free_port
 
@@ -37,8 +37,8 @@ def running(shared_redis: RedisServer) -> Iterator[Running]:
 
 
 @pytest.fixture
-def asking(redis_server: RedisServer, running: Running) -> Asking:
-    return Asking(running.url)
+def api(redis_server: RedisServer, running: Running) -> DashboardClient:
+    return DashboardClient(running.url)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def asking(redis_server: RedisServer, running: Running) -> Asking:
         ("10.0.0.1", False),
     ],
 )
-def test_only_names_of_our_own_are_answered_for(host: str, is_ours: bool) -> None:
+def test_only_names_of_our_own_are_served(host: str, is_ours: bool) -> None:
     assert Hosts("127.0.0.1", ["dash.example"]).allows(host) is is_ours
 
 
@@ -72,17 +72,19 @@ def test_bound_to_all_addresses_any_address_is_ours_and_any_name_is_not() -> Non
 
 
 def health(url: str) -> tuple[int, str]:
-    """Ask as a kubelet does, which knows no name of the dashboard's."""
-    answer = httpx.get(f"{url}/healthz", headers={"Host": "10.9.8.7:8650"}, timeout=30, trust_env=False)
-    return answer.status_code, answer.text
+    """Send a request as a kubelet does, which knows no name of the dashboard's."""
+    response = httpx.get(
+        f"{url}/healthz", headers={"Host": "10.9.8.7:8650"}, timeout=30, trust_env=False
+    )
+    return response.status_code, response.text
 
 
-def test_a_probe_learns_whether_redis_answers_and_nothing_else(
+def test_a_probe_learns_whether_redis_responds_and_nothing_else(
     running: Running, redis_server: RedisServer
 ) -> None:
     assert health(running.url) == (200, "ok\n")
     with serve_in_thread(f"redis://127.0.0.1:{free_port()}/0") as cut_off:
-        assert health(cut_off.url) == (503, "Redis does not answer\n")
+        assert health(cut_off.url) == (503, "Redis does not respond\n")
 
 
 @pytest.mark.parametrize(
@@ -115,11 +117,11 @@ def test_who_can_reach_an_address_is_known(host: str, is_open: bool) -> None:
     assert is_public(host) is is_open
 
 
-def test_a_rebound_name_is_answered_with_421(asking: Asking) -> None:
+def test_a_rebound_name_gets_421(api: DashboardClient) -> None:
     for path in ("/", "/api/v1/jobs", "/static/app.js", "/api/v1/session"):
-        answer = asking.client.get(path, headers={"host": "rebound.example:8650"})
-        assert answer.status_code == 421, path
-        assert "csrf" not in answer.text
+        response = api.client.get(path, headers={"host": "rebound.example:8650"})
+        assert response.status_code == 421, path
+        assert "csrf" not in response.text
 
 
 def test_two_hosts_are_none(running: Running) -> None:
@@ -129,14 +131,16 @@ def test_two_hosts_are_none(running: Running) -> None:
         assert raw.recv(4096).split(b" ", 2)[1] in {b"400", b"421"}
 
 
-def test_every_change_needs_the_token_and_our_origin(asking: Asking, redis_server: RedisServer) -> None:
+def test_every_change_needs_the_token_and_our_origin(
+    api: DashboardClient, redis_server: RedisServer
+) -> None:
     changes = [operation for operation in operations() if operation.method == "POST"]
     assert len(changes) > 15
     with redis_server.client() as client:
         before = client.dbsize()
         for operation in changes:
             path = operation.path.format(ident="1q2qydhkeh3gfnrcxuf6py70b", id="0" * 32, name="x")
-            own = {"x-csrf-token": asking.csrf}
+            own = {"x-csrf-token": api.csrf}
             for headers in (
                 {},
                 {"x-csrf-token": "0" * 64},
@@ -145,23 +149,23 @@ def test_every_change_needs_the_token_and_our_origin(asking: Asking, redis_serve
                 {**own, "sec-fetch-site": "cross-site"},
                 {**own, "sec-fetch-site": "same-site"},
             ):
-                answer = asking.client.post(PREFIX + path, json={}, headers=headers)
-                assert answer.status_code == 403, (path, headers)
+                response = api.client.post(PREFIX + path, json={}, headers=headers)
+                assert response.status_code == 403, (path, headers)
         assert client.dbsize() == before
 
 
-def test_a_form_of_another_site_is_no_json(asking: Asking) -> None:
+def test_a_form_of_another_site_is_no_json(api: DashboardClient) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
-        answer = asking.client.post(
+        response = api.client.post(
             "/api/v1/jobs",
             content='{"url": "http://forged.example/"}',
-            headers={"content-type": kind, "x-csrf-token": asking.csrf},
+            headers={"content-type": kind, "x-csrf-token": api.csrf},
         )
-        assert answer.status_code == 415
+        assert response.status_code == 415
 
 
-def test_nothing_is_changed_by_asking(asking: Asking, redis_server: RedisServer) -> None:
-    ident = asking.submit()
+def test_nothing_is_changed_by_get(api: DashboardClient, redis_server: RedisServer) -> None:
+    ident = api.submit()
     with redis_server.client() as client:
 
         def state() -> dict[str, object]:
@@ -175,8 +179,8 @@ def test_nothing_is_changed_by_asking(asking: Asking, redis_server: RedisServer)
             path = PREFIX + operation.path.format(ident=ident, id="0" * 32, name="x")
             if operation.serve is None:
                 for method in ("GET", "HEAD"):
-                    answer = asking.client.request(method, path, headers={"x-csrf-token": asking.csrf})
-                    assert answer.status_code in {200, 404, 405, 409}, path
+                    response = api.client.request(method, path, headers={"x-csrf-token": api.csrf})
+                    assert response.status_code in {200, 404, 405, 409}, path
         for path in (
             "/",
             f"/jobs/{ident}",
@@ -186,30 +190,30 @@ def test_nothing_is_changed_by_asking(asking: Asking, redis_server: RedisServer)
             "/logout",
             f"/ignores/{ident}",
         ):
-            asking.page(path)
+            api.page(path)
         assert state() == before
 
 
-def test_a_body_beyond_the_limit_is_not_read(asking: Asking, running: Running) -> None:
+def test_a_body_beyond_the_limit_is_not_read(api: DashboardClient, running: Running) -> None:
     large = "x" * (BODY_LIMIT + 1)
-    assert asking.post("/jobs", {"url": large}).status_code == 413
+    assert api.post("/jobs", {"url": large}).status_code == 413
 
     def drops() -> Iterator[bytes]:
         for _ in range(BODY_LIMIT // 1024 + 2):
             yield b" " * 1024
 
-    headers = {"content-type": "application/json", "x-csrf-token": asking.csrf}
-    answer = asking.client.post("/api/v1/jobs", content=drops(), headers=headers)
-    assert answer.status_code == 413
-    answer = asking.client.post(
+    headers = {"content-type": "application/json", "x-csrf-token": api.csrf}
+    response = api.client.post("/api/v1/jobs", content=drops(), headers=headers)
+    assert response.status_code == 413
+    response = api.client.post(
         "/login", content=drops(), headers={"content-type": "application/x-www-form-urlencoded"}
     )
-    assert answer.status_code == 413
+    assert response.status_code == 413
 
 
-def test_every_answer_tells_the_browser_what_it_may_not_do(asking: Asking) -> None:
+def test_every_response_tells_the_browser_what_it_may_not_do(api: DashboardClient) -> None:
     for path in ("/", "/nowhere", "/static/app.js", "/api/v1/jobs", "/api/v1/nowhere", "/pending"):
-        headers = asking.page(path).headers
+        headers = api.page(path).headers
         policy = headers["content-security-policy"]
         assert "default-src 'self'" in policy
         assert "frame-ancestors 'none'" in policy
@@ -220,28 +224,27 @@ def test_every_answer_tells_the_browser_what_it_may_not_do(asking: Asking) -> No
         assert "server" not in headers
 
 
-def test_another_sites_page_may_lead_here_and_not_read_the_api(asking: Asking) -> None:
+def test_another_sites_page_may_lead_here_and_not_read_the_api(api: DashboardClient) -> None:
     foreign = {"sec-fetch-site": "cross-site"}
     assert (
-        asking.client.get("/api/v1/jobs", headers={**foreign, "sec-fetch-mode": "cors"}).status_code
-        == 403
+        api.client.get("/api/v1/jobs", headers={**foreign, "sec-fetch-mode": "cors"}).status_code == 403
     )
     assert (
-        asking.client.get("/api/v1/events", headers={**foreign, "sec-fetch-mode": "cors"}).status_code
+        api.client.get("/api/v1/events", headers={**foreign, "sec-fetch-mode": "cors"}).status_code
         == 403
     )
-    assert asking.page("/", **foreign, **{"sec-fetch-mode": "navigate"}).status_code == 200
+    assert api.page("/", **foreign, **{"sec-fetch-mode": "navigate"}).status_code == 200
 
 
-def test_files_outside_of_ours_are_not_served(asking: Asking) -> None:
+def test_files_outside_of_ours_are_not_served(api: DashboardClient) -> None:
     for path in (
         "/static/../serving.py",
         "/static/%2e%2e/serving.py",
         "/static/..%2f..%2ferrors.py",
         "/static//etc/passwd",
     ):
-        answer = asking.client.get(path)
-        assert answer.status_code == 404, path
+        response = api.client.get(path)
+        assert response.status_code == 404, path
 
 
 def test_a_name_of_a_proxy_without_users_is_refused_with_what_to_do() -> None:

@@ -8,7 +8,7 @@ from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dashboard_asking import IDENT, OTHER, Asking, add_lines, run_job, until
+from dashboard_client import IDENT, OTHER, DashboardClient, add_lines, run_job, until
 from dashboard_serving import serve_in_thread
 
 from amicrawl.fleet.dashboard.views import (
@@ -53,8 +53,8 @@ def running(shared_redis: RedisServer) -> Iterator[Running]:
 
 
 @pytest.fixture
-def asking(redis_server: RedisServer, running: Running) -> Asking:
-    return Asking(running.url)
+def api(redis_server: RedisServer, running: Running) -> DashboardClient:
+    return DashboardClient(running.url)
 
 
 class Elements(HTMLParser):
@@ -148,27 +148,27 @@ def fill(server: RedisServer, said: str) -> None:
 
 @pytest.mark.parametrize("said", [MARKUP, ODD, MARKUP + ODD])
 def test_markup_from_anywhere_is_shown_and_never_obeyed(
-    asking: Asking, redis_server: RedisServer, said: str
+    api: DashboardClient, redis_server: RedisServer, said: str
 ) -> None:
     fill(redis_server, said)
     for path in PAGES:
-        answer = asking.page(path)
-        assert answer.status_code == 200, (path, answer.text[-500:])
-        assert_harmless(answer.text)
+        response = api.page(path)
+        assert response.status_code == 200, (path, response.text[-500:])
+        assert_harmless(response.text)
     for path in PATHS:
-        answer = asking.get(path)
-        assert answer.status_code == 200, (path, answer.text)
-        assert answer.headers["content-type"].startswith("application/json")
-        answer.json()
+        response = api.get(path)
+        assert response.status_code == 200, (path, response.text)
+        assert response.headers["content-type"].startswith("application/json")
+        response.json()
     for path in ARCHIVEBOT:
-        answer = asking.client.get(path, headers={"accept": "application/json"})
-        assert answer.status_code == 200, path
-        assert "text/html" not in answer.headers["content-type"]
-        assert "\x1b" not in answer.text
-    detail = asking.get(f"/jobs/{IDENT}").json()
+        response = api.client.get(path, headers={"accept": "application/json"})
+        assert response.status_code == 200, path
+        assert "text/html" not in response.headers["content-type"]
+        assert "\x1b" not in response.text
+    detail = api.get(f"/jobs/{IDENT}").json()
     assert detail["link"] is None
-    assert all(entry.get("link") is None for entry in asking.get(f"/jobs/{IDENT}/log").json()["entries"])
-    events = asking.events(f"jobs={IDENT},{OTHER}")
+    assert all(entry.get("link") is None for entry in api.get(f"/jobs/{IDENT}/log").json()["entries"])
+    events = api.events(f"jobs={IDENT},{OTHER}")
     seen = {name for name, _, _ in (next(events) for _ in range(5))}
     assert {"hello", "overview", "job", "log"} <= seen
 
@@ -178,7 +178,7 @@ KINDS = ("string", "list", "set", "zset", "hash", "stream")
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_key_of_a_wrong_type_breaks_nothing(
-    asking: Asking, redis_server: RedisServer, kind: str
+    api: DashboardClient, redis_server: RedisServer, kind: str
 ) -> None:
     make: Callable[[Any, str], Any] = {
         "string": lambda client, key: client.set(key, "x"),
@@ -205,21 +205,21 @@ def test_a_key_of_a_wrong_type_breaks_nothing(
         ):
             make(client, key)
     for path in (p for p in PATHS if IDENT not in p):
-        answer = asking.get(path)
-        assert answer.status_code == 200, (path, answer.text)
+        response = api.get(path)
+        assert response.status_code == 200, (path, response.text)
     for path in ("/", "/pipelines", "/pending", "/finished", f"/jobs/{OTHER}"):
-        assert asking.page(path).status_code == 200, path
-    assert asking.get(f"/jobs/{IDENT}").status_code == 404
-    events = asking.events(f"jobs={IDENT},{OTHER}")
+        assert api.page(path).status_code == 200, path
+    assert api.get(f"/jobs/{IDENT}").status_code == 404
+    events = api.events(f"jobs={IDENT},{OTHER}")
     names = [next(events)[0] for _ in range(4)]
     assert "job" in names
     with redis_server.client() as client:
         client.delete("working")
         make(client, "working")
-    assert asking.get("/jobs").status_code == 200
+    assert api.get("/jobs").status_code == 200
 
 
-def test_too_much_of_anything_is_cut(asking: Asking, redis_server: RedisServer) -> None:
+def test_too_much_of_anything_is_cut(api: DashboardClient, redis_server: RedisServer) -> None:
     with redis_server.client() as client:
         run_job(client, IDENT, note="n" * 5_000_000, user_agent="u" * 5_000_000)
         client.hset(IDENT, mapping={f"field{n}": "x" * 1000 for n in range(2000)})
@@ -229,22 +229,22 @@ def test_too_much_of_anything_is_cut(asking: Asking, redis_server: RedisServer) 
         client.hset(f"amicrawl:facts:{IDENT}", "now", "[" * 3_000_000)
         client.hset(f"amicrawl:facts:{IDENT}", "hosts", json.dumps([{"host": "h" * 9000}] * 500))
         client.rpush("pending", *(["x" * 1000] * 3000))
-    answer = asking.get(f"/jobs/{IDENT}")
-    assert answer.status_code == 200
-    assert len(answer.content) < 4_000_000
-    job = answer.json()
+    response = api.get(f"/jobs/{IDENT}")
+    assert response.status_code == 200
+    assert len(response.content) < 4_000_000
+    job = response.json()
     assert len(job["note"]) <= 2000
     assert len(job["ignores"]) <= 5000
     assert len(job["hosts"]) <= 100
     for path in (*PATHS, "/status"):
-        answer = asking.get(path)
-        assert answer.status_code == 200, path
-        assert len(answer.content) < 4_000_000, path
-    assert asking.page(f"/jobs/{IDENT}").status_code == 200
-    assert asking.page("/").status_code == 200
+        response = api.get(path)
+        assert response.status_code == 200, path
+        assert len(response.content) < 4_000_000, path
+    assert api.page(f"/jobs/{IDENT}").status_code == 200
+    assert api.page("/").status_code == 200
 
 
-def test_octets_that_are_no_text_are_told(asking: Asking, redis_server: RedisServer) -> None:
+def test_octets_that_are_no_text_are_told(api: DashboardClient, redis_server: RedisServer) -> None:
     with redis_server.client() as client:
         run_job(client, IDENT)
         client.hset(IDENT, mapping={"note": b"\xff\xfe", "url": b"http://\xff.example/"})
@@ -253,23 +253,25 @@ def test_octets_that_are_no_text_are_told(asking: Asking, redis_server: RedisSer
         client.lpush("pending", b"\xff")
         client.set(b"pending:\xff", b"\xff")
     for path in PATHS:
-        assert asking.get(path).status_code == 200, path
+        assert api.get(path).status_code == 200, path
     for path in PAGES:
-        assert asking.page(path).status_code == 200, path
-    assert "note is not UTF-8" in asking.get(f"/jobs/{IDENT}").json()["faults"]
+        assert api.page(path).status_code == 200, path
+    assert "note is not UTF-8" in api.get(f"/jobs/{IDENT}").json()["faults"]
 
 
-def test_what_is_wrong_in_one_job_hides_no_other(asking: Asking, redis_server: RedisServer) -> None:
+def test_what_is_wrong_in_one_job_hides_no_other(
+    api: DashboardClient, redis_server: RedisServer
+) -> None:
     with redis_server.client() as client:
         run_job(client, IDENT, r2xx="many", log_score="x", started_at="yesterday", items_queued="1e9999")
         run_job(client, OTHER, r2xx="7", items_queued="10", items_downloaded="4")
         client.rpush("working", "../../etc/passwd", "*", "")
-    jobs = {job["ident"]: job for job in asking.get("/jobs").json()["jobs"]}
+    jobs = {job["ident"]: job for job in api.get("/jobs").json()["jobs"]}
     assert jobs[OTHER]["responses"]["r2xx"] == 7
     assert jobs[OTHER]["todo"] == 6
     assert any("r2xx" in fault for fault in jobs[IDENT]["faults"])
     assert jobs.keys() == {IDENT, OTHER}
-    events = asking.events(f"jobs={OTHER}")
+    events = api.events(f"jobs={OTHER}")
     until(lambda: next(events)[0] == "job")
 
 

@@ -33,7 +33,7 @@ AREAS = (
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
-def test_a_file_is_small_and_asks_nobody_else(file: Path) -> None:
+def test_a_file_is_small_and_loads_nothing_from_elsewhere(file: Path) -> None:
     text = file.read_text()
     assert text.count("\n") <= 200
     addresses = set(re.findall(r"(?:https?:|[\"'`(])//[\w.-]+\.\w+[^\s\"'`<>)]*", text))
@@ -73,13 +73,13 @@ def test_a_script_parses_no_markup_and_runs_no_text(file: Path) -> None:
     assert not re.search(forbidden, text)
 
 
-def test_every_icon_that_is_asked_for_is_there() -> None:
+def test_every_icon_that_is_requested_is_there() -> None:
     drawn = set(re.findall(r'<symbol id="(\w+)"', (STATIC / "icons.svg").read_text()))
-    asked = set()
+    requested = set()
     for file in FILES:
-        asked |= set(re.findall(r"\bicon\(\"(\w+)\"\)", file.read_text()))
+        requested |= set(re.findall(r"\bicon\(\"(\w+)\"\)", file.read_text()))
     states = {"running", "queued", "paused", "completed", "aborted", "failed", "silent"}
-    assert asked | states <= drawn
+    assert requested | states <= drawn
 
 
 def test_every_class_of_the_pages_has_a_style_and_every_name_a_colour() -> None:

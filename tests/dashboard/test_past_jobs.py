@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from dashboard.made_up_jobs import MadeUpJob
-from dashboard_asking import Asking
+from dashboard_client import DashboardClient
 
 from amicrawl.fleet.jobs.lease import Claims
 
@@ -27,16 +27,16 @@ def test_jobs_that_ended_long_ago_are_listed_and_searched(store: JobStore, addre
         claims.finish(claim.unit, claim.token, info="{}")
     for job in jobs[:100]:
         store.client.delete(*store.keys.of_job(job.ident))
-    asking = Asking(address)
-    listed = asking.get("/finished?limit=1000").json()["jobs"]
+    api = DashboardClient(address)
+    listed = api.get("/finished?limit=1000").json()["jobs"]
     assert {job["url"] for job in listed} == {job.url for job in jobs}
     assert all(job["state"] == "completed" and job["finished_at"] for job in listed)
-    page = asking.page("/finished").text
+    page = api.page("/finished").text
     assert "120 of 120 jobs" in page
     assert page.count("<tr data-ident") == 100
-    second = asking.page("/finished?page=2").text
+    second = api.page("/finished?page=2").text
     assert second.count("<tr data-ident") == 20
-    found = asking.page("/finished?search=site-7.example").text
+    found = api.page("/finished?search=site-7.example").text
     assert "1 of 120 jobs" in found
     assert f'href="/jobs/{jobs[7].ident}"' not in found, "its record is gone"
-    assert f'href="/jobs/{jobs[110].ident}"' in asking.page("/finished?search=site-110.").text
+    assert f'href="/jobs/{jobs[110].ident}"' in api.page("/finished?search=site-110.").text

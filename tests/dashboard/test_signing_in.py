@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 import pytest
 import trustme
-from dashboard_asking import Asking, until
+from dashboard_client import DashboardClient, until
 from dashboard_serving import serve_in_thread
 
 from amicrawl.disk import Disk
@@ -63,14 +63,14 @@ def guarded(redis_server: RedisServer, users: Users) -> Iterator[Running]:
         yield running
 
 
-def signed_in(running: Running, name: str, password: str = PASSWORD) -> Asking:
-    asking = Asking(running.url)
-    form = {"name": name, "password": password, "csrf_token": asking.csrf, "next": "/pending"}
-    answer = asking.client.post("/login", data=form)
-    assert answer.status_code == 303, answer.text
-    assert answer.headers["location"] == "/pending"
-    asking.csrf = asking.get("/session").json()["csrf"]
-    return asking
+def signed_in(running: Running, name: str, password: str = PASSWORD) -> DashboardClient:
+    api = DashboardClient(running.url)
+    form = {"name": name, "password": password, "csrf_token": api.csrf, "next": "/pending"}
+    response = api.client.post("/login", data=form)
+    assert response.status_code == 303, response.text
+    assert response.headers["location"] == "/pending"
+    api.csrf = api.get("/session").json()["csrf"]
+    return api
 
 
 def test_a_password_is_kept_as_a_salted_hash_that_matches_nothing_else() -> None:
@@ -137,11 +137,11 @@ def test_a_user_has_so_many_jobs_at_once_and_an_admin_any_number(
             with httpx.Client(base_url=running.url, trust_env=False, timeout=60) as client:
                 client.headers["authorization"] = f"Bearer {token}"
                 urls = [f"http://{name}-{number}.example/" for number in range(3)]
-                answers = [client.post("/api/v1/jobs", json={"url": url}) for url in urls]
-            codes = [answer.status_code for answer in answers]
+                responses = [client.post("/api/v1/jobs", json={"url": url}) for url in urls]
+            codes = [response.status_code for response in responses]
             assert codes == ([201, 201, 409] if name == "otto" else [201] * 3)
             if name == "otto":
-                assert "2 jobs of otto are queued or running" in answers[2].json()["detail"]
+                assert "2 jobs of otto are queued or running" in responses[2].json()["detail"]
     with (
         pytest.raises(UsageError, match="--jobs-per-user counts by user"),
         serve_in_thread(redis_server.url, jobs_per_user=2),
@@ -192,7 +192,7 @@ def test_after_some_wrong_tries_one_comes_back_at_a_time() -> None:
 
 
 def test_who_has_not_signed_in_sees_nothing(guarded: Running) -> None:
-    asking = Asking(guarded.url)
+    api = DashboardClient(guarded.url)
     for path in (
         "/jobs",
         "/status",
@@ -203,27 +203,27 @@ def test_who_has_not_signed_in_sees_nothing(guarded: Running) -> None:
         "/events",
         "/users",
     ):
-        assert asking.get(path).status_code == 401, path
+        assert api.get(path).status_code == 401, path
     for path in ("/", "/pipelines", "/pending", "/finished", "/submit", "/users"):
-        answer = asking.page(path)
-        assert answer.status_code == 303, path
-        assert answer.headers["location"] == f"/login?next={path}"
+        response = api.page(path)
+        assert response.status_code == 303, path
+        assert response.headers["location"] == f"/login?next={path}"
     for path in ("/status", "/pending", "/pipelines", "/finished", "/logs/recent"):
-        assert asking.client.get(path).status_code == 401, path
-    assert asking.get("/session").json()["user"]["may_operate"] is False
-    assert asking.get("/openapi.json").status_code == 200
+        assert api.client.get(path).status_code == 401, path
+    assert api.get("/session").json()["user"]["may_operate"] is False
+    assert api.get("/openapi.json").status_code == 200
 
 
 def test_each_role_may_what_it_is_for_and_no_more(guarded: Running) -> None:
     statuses = {}
     for name in ("vera", "otto", "anna"):
-        asking = signed_in(guarded, name)
+        api = signed_in(guarded, name)
         statuses[name] = [
-            asking.get("/jobs").status_code,
-            asking.post("/jobs", {"url": f"http://{name}.example/"}).status_code,
-            asking.get("/users").status_code,
-            asking.page("/submit").status_code,
-            asking.page("/users").status_code,
+            api.get("/jobs").status_code,
+            api.post("/jobs", {"url": f"http://{name}.example/"}).status_code,
+            api.get("/users").status_code,
+            api.page("/submit").status_code,
+            api.page("/users").status_code,
         ]
     assert statuses == {
         "vera": [200, 403, 403, 403, 403],
@@ -233,9 +233,9 @@ def test_each_role_may_what_it_is_for_and_no_more(guarded: Running) -> None:
 
 
 def test_a_session_cookie_is_out_of_reach_of_scripts_and_other_sites(guarded: Running) -> None:
-    asking = Asking(guarded.url)
-    form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf}
-    cookie = asking.client.post("/login", data=form).headers["set-cookie"].lower()
+    api = DashboardClient(guarded.url)
+    form = {"name": "vera", "password": PASSWORD, "csrf_token": api.csrf}
+    cookie = api.client.post("/login", data=form).headers["set-cookie"].lower()
     assert "httponly" in cookie
     assert "samesite=strict" in cookie
     assert "secure" not in cookie  # it is sent over HTTPS only where there is HTTPS
@@ -260,12 +260,12 @@ def test_over_https_a_session_cookie_is_sent_over_nothing_else(
     verify = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
     with serving_in_thread(settings, disk=Disk()) as running:
         assert running.url.startswith("https://localhost:")
-        asking = Asking(running.url, verify=verify)
-        form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf}
-        answer = asking.client.post("/login", data=form, headers={"origin": running.url})
-        assert "secure" in answer.headers["set-cookie"].lower()
-        assert asking.get("/jobs").status_code == 200
-        asking.client.close()
+        api = DashboardClient(running.url, verify=verify)
+        form = {"name": "vera", "password": PASSWORD, "csrf_token": api.csrf}
+        response = api.client.post("/login", data=form, headers={"origin": running.url})
+        assert "secure" in response.headers["set-cookie"].lower()
+        assert api.get("/jobs").status_code == 200
+        api.client.close()
 
 
 @pytest.fixture
@@ -280,37 +280,37 @@ def test_a_trusted_proxy_says_whether_there_is_https_and_no_one_else(
     guarded: Running, behind_a_proxy: Running
 ) -> None:
     for running, is_believed in ((behind_a_proxy, True), (guarded, False)):
-        asking = Asking(running.url)
-        form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf}
+        api = DashboardClient(running.url)
+        form = {"name": "vera", "password": PASSWORD, "csrf_token": api.csrf}
         scheme = "https" if is_believed else "http"
         origin = f"{scheme}://{running.url.removeprefix('http://')}"
         headers = {"x-forwarded-proto": "https", "origin": origin}
-        answer = asking.client.post("/login", data=form, headers=headers)
-        assert answer.status_code == 303
-        assert ("secure" in answer.headers["set-cookie"].lower()) == is_believed
+        response = api.client.post("/login", data=form, headers=headers)
+        assert response.status_code == 303
+        assert ("secure" in response.headers["set-cookie"].lower()) == is_believed
 
 
-def tried(asking: Asking, number: int, password: str = "wrong password") -> int:
-    form = {"name": f"nobody-{number}", "password": password, "csrf_token": asking.csrf}
+def tried(api: DashboardClient, number: int, password: str = "wrong password") -> int:
+    form = {"name": f"nobody-{number}", "password": password, "csrf_token": api.csrf}
     headers = {"x-forwarded-for": f"192.0.2.{number}"}
-    return asking.client.post("/login", data=form, headers=headers).status_code
+    return api.client.post("/login", data=form, headers=headers).status_code
 
 
 def test_an_address_that_a_header_names_is_not_believed(guarded: Running) -> None:
-    asking = Asking(guarded.url)
-    assert [tried(asking, number) for number in range(TRIES + 2)] == [401] * TRIES + [429] * 2
+    api = DashboardClient(guarded.url)
+    assert [tried(api, number) for number in range(TRIES + 2)] == [401] * TRIES + [429] * 2
 
 
 def test_behind_a_trusted_proxy_each_address_has_tries_of_its_own(behind_a_proxy: Running) -> None:
-    asking = Asking(behind_a_proxy.url)
-    assert [tried(asking, number) for number in range(TRIES + 2)] == [401] * (TRIES + 2)
-    assert [tried(asking, 200) for _ in range(TRIES + 1)] == [401] * TRIES + [429]
+    api = DashboardClient(behind_a_proxy.url)
+    assert [tried(api, number) for number in range(TRIES + 2)] == [401] * (TRIES + 2)
+    assert [tried(api, 200) for _ in range(TRIES + 1)] == [401] * TRIES + [429]
 
 
 def test_of_tries_at_the_same_time_no_more_are_checked_than_there_are(guarded: Running) -> None:
-    asking = Asking(guarded.url)
+    api = DashboardClient(guarded.url)
     with ThreadPoolExecutor(30) as pool:
-        codes = list(pool.map(lambda number: tried(asking, number), range(30)))
+        codes = list(pool.map(lambda number: tried(api, number), range(30)))
     assert sorted(codes) == [401] * TRIES + [429] * (30 - TRIES)
 
 
@@ -318,9 +318,9 @@ def test_requests_at_the_same_time_with_a_token_that_is_right_take_one_try(
     guarded: Running, users: Users
 ) -> None:
     bearer = {"authorization": f"Bearer {users.add_token('otto')}"}
-    asking = Asking(guarded.url)
+    api = DashboardClient(guarded.url)
     with ThreadPoolExecutor(20) as pool:
-        codes = list(pool.map(lambda _: asking.get("/jobs", **bearer).status_code, range(20)))
+        codes = list(pool.map(lambda _: api.get("/jobs", **bearer).status_code, range(20)))
     assert codes == [200] * 20
 
 
@@ -336,16 +336,16 @@ def test_what_is_no_network_is_no_trusted_proxy(
 
 
 def test_signing_out_ends_the_session_and_not_the_cookie_alone(guarded: Running) -> None:
-    asking = signed_in(guarded, "vera")
-    cookies = dict(asking.client.cookies)
-    assert asking.client.post("/logout", data={"csrf_token": "wrong"}).status_code == 403
-    assert asking.get("/jobs").status_code == 200
-    assert asking.client.post("/logout", data={"csrf_token": asking.csrf}).status_code == 303
-    assert Asking(guarded.url, cookies=cookies).get("/jobs").status_code == 401
+    api = signed_in(guarded, "vera")
+    cookies = dict(api.client.cookies)
+    assert api.client.post("/logout", data={"csrf_token": "wrong"}).status_code == 403
+    assert api.get("/jobs").status_code == 200
+    assert api.client.post("/logout", data={"csrf_token": api.csrf}).status_code == 303
+    assert DashboardClient(guarded.url, cookies=cookies).get("/jobs").status_code == 401
 
 
 def test_a_page_of_our_own_is_where_signing_in_leads_to_and_no_other(guarded: Running) -> None:
-    asking = Asking(guarded.url)
+    api = DashboardClient(guarded.url)
     for target in (
         "https://evil.example/",
         "//evil.example",
@@ -353,31 +353,31 @@ def test_a_page_of_our_own_is_where_signing_in_leads_to_and_no_other(guarded: Ru
         "javascript:alert(1)",
         "/a\nb",
     ):
-        form = {"name": "vera", "password": PASSWORD, "csrf_token": asking.csrf, "next": target}
-        assert asking.client.post("/login", data=form).headers["location"] == "/"
+        form = {"name": "vera", "password": PASSWORD, "csrf_token": api.csrf, "next": target}
+        assert api.client.post("/login", data=form).headers["location"] == "/"
 
 
 def test_who_is_wrong_too_often_has_to_wait_even_with_the_right_password(guarded: Running) -> None:
-    asking = Asking(guarded.url)
-    form = {"name": "anna", "password": "wrong password", "csrf_token": asking.csrf}
-    assert [asking.client.post("/login", data=form).status_code for _ in range(TRIES)] == [401] * TRIES
-    answer = asking.client.post("/login", data={**form, "password": PASSWORD})
-    assert answer.status_code == 429
-    assert int(answer.headers["retry-after"]) > 0
+    api = DashboardClient(guarded.url)
+    form = {"name": "anna", "password": "wrong password", "csrf_token": api.csrf}
+    assert [api.client.post("/login", data=form).status_code for _ in range(TRIES)] == [401] * TRIES
+    response = api.client.post("/login", data={**form, "password": PASSWORD})
+    assert response.status_code == 429
+    assert int(response.headers["retry-after"]) > 0
 
 
 def test_a_token_stands_for_its_user_and_needs_no_csrf(guarded: Running, users: Users) -> None:
     token = users.add_token("otto")
     bearer = {"authorization": f"Bearer {token}"}
-    asking = Asking(guarded.url)
-    asking.csrf = ""
-    assert asking.post("/jobs", {"url": "http://token.example/"}, **bearer).status_code == 201
-    assert asking.get("/users", **bearer).status_code == 403
+    api = DashboardClient(guarded.url)
+    api.csrf = ""
+    assert api.post("/jobs", {"url": "http://token.example/"}, **bearer).status_code == 201
+    assert api.get("/users", **bearer).status_code == 403
     for wrong in (token[:-1], "otto..", "nobody.a.b", ".", "é"):
         sent = {b"authorization": f"Bearer {wrong}".encode()}
-        assert asking.client.get("/api/v1/jobs", headers=sent).status_code in {401, 429}, wrong
+        assert api.client.get("/api/v1/jobs", headers=sent).status_code in {401, 429}, wrong
     users.remove("otto")
-    assert asking.get("/jobs", **bearer).status_code in {401, 429}
+    assert api.get("/jobs", **bearer).status_code in {401, 429}
 
 
 def test_a_user_who_is_changed_or_removed_is_out_with_the_next_request(
@@ -399,7 +399,7 @@ def test_an_admin_manages_users_over_the_api_and_stays_one(guarded: Running, use
         "users"
     ]
     token = anna.post("/users/nina/token").json()["token"]
-    assert Asking(guarded.url).get("/jobs", authorization=f"Bearer {token}").status_code == 200
+    assert DashboardClient(guarded.url).get("/jobs", authorization=f"Bearer {token}").status_code == 200
     assert (
         anna.post("/users", {"name": "nina", "role": "operate", "password": "short"}).status_code == 422
     )
@@ -413,8 +413,8 @@ def test_an_admin_manages_users_over_the_api_and_stays_one(guarded: Running, use
 
 def test_a_stream_ends_when_the_dashboard_does(redis_server: RedisServer) -> None:
     with serve_in_thread(redis_server.url) as running:
-        asking = Asking(running.url)
-        events = asking.events()
+        api = DashboardClient(running.url)
+        events = api.events()
         assert next(events)[0] == "hello"
         until(lambda: running.hub.viewers == 1)
     assert [name for name, _, _ in events if name != "overview"] == []

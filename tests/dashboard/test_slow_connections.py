@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import pytest
 import uvicorn
-from dashboard_asking import until
+from dashboard_client import until
 
 from amicrawl.fleet.dashboard.app import AccessGuard, Hosts
 from amicrawl.fleet.dashboard.serving import protocol
@@ -93,7 +93,7 @@ def test_one_connection_too_many_costs_the_one_that_waits_longest() -> None:
         opened = []
         for _ in range(3):
             opened.append(await asyncio.open_connection("127.0.0.1", port))
-            # Whether it was taken is not heard of; its answer to a request would be.
+            # Whether it was taken is not heard of; its response to a request would be.
             opened[-1][1].write(WHOLE)
             await opened[-1][0].readuntil(b"\r\n\r\n")
         assert await opened[0][0].read() == b""

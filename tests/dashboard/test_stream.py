@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from dashboard_asking import IDENT, OTHER, Asking, add_lines, download, run_job, until
+from dashboard_client import IDENT, OTHER, DashboardClient, add_lines, download, run_job, until
 from dashboard_serving import serve_in_thread
 from redis_server import end, started_server
 
@@ -32,8 +32,8 @@ def running(redis_server: RedisServer) -> Iterator[Running]:
 
 
 @pytest.fixture
-def asking(running: Running) -> Asking:
-    return Asking(running.url)
+def api(running: Running) -> DashboardClient:
+    return DashboardClient(running.url)
 
 
 def lines(events: Iterator[tuple[str, Any, str]], ident: str, last: int) -> tuple[list[int], str]:
@@ -47,11 +47,13 @@ def lines(events: Iterator[tuple[str, Any, str]], ident: str, last: int) -> tupl
     raise AssertionError("the stream ended")
 
 
-def test_a_viewer_is_told_the_past_then_what_happens(asking: Asking, redis_server: RedisServer) -> None:
+def test_a_viewer_is_told_the_past_then_what_happens(
+    api: DashboardClient, redis_server: RedisServer
+) -> None:
     with redis_server.client() as client:
         run_job(client, IDENT, r2xx=1)
         add_lines(client, IDENT, *(download(number) for number in range(300)))
-        events = asking.events(f"jobs={IDENT}&replay=50")
+        events = api.events(f"jobs={IDENT}&replay=50")
         told: dict[str, Any] = {}
         for name, said, _ in events:
             told.setdefault(name, said)
@@ -82,7 +84,7 @@ def test_a_viewer_is_told_the_past_then_what_happens(asking: Asking, redis_serve
 
 
 def test_a_long_list_is_told_when_it_changed_and_not_with_every_figure(
-    asking: Asking, redis_server: RedisServer
+    api: DashboardClient, redis_server: RedisServer
 ) -> None:
     def tell(**rev: int) -> None:
         client.hset(f"amicrawl:facts:{IDENT}", "now", json.dumps({"ts": 1.0, "rev": rev}))
@@ -93,7 +95,7 @@ def test_a_long_list_is_told_when_it_changed_and_not_with_every_figure(
         history = [{"ts": 5, "downloaded": 1}]
         client.hset(f"amicrawl:facts:{IDENT}", "history", json.dumps(history))
         tell(history=1)
-        events = (said for name, said, _ in asking.events(f"jobs={IDENT}") if name == "job")
+        events = (said for name, said, _ in api.events(f"jobs={IDENT}") if name == "job")
         first = next(events)
         assert [ignore["pattern"] for ignore in first["ignores"]] == ["a", "b"]
         assert [point["ts"] for point in first["history"]] == [5.0]
@@ -107,46 +109,48 @@ def test_a_long_list_is_told_when_it_changed_and_not_with_every_figure(
 
 
 def test_the_first_word_of_a_job_is_whole_also_where_its_log_was_followed_before(
-    asking: Asking, redis_server: RedisServer
+    api: DashboardClient, redis_server: RedisServer
 ) -> None:
     """Who goes from the page of all jobs to that of one: its log was followed, its details were not."""
     with redis_server.client() as client:
         run_job(client, IDENT)
-        everything = asking.events("jobs=*")
+        everything = api.events("jobs=*")
         for number in range(3):
             add_lines(client, IDENT, download(number))
             until(lambda: next(everything)[0] == "log")
-            first = next(said for name, said, _ in asking.events(f"jobs={IDENT}") if name == "job")
+            first = next(said for name, said, _ in api.events(f"jobs={IDENT}") if name == "job")
             assert {"ignores", "history", "files"} <= first.keys()
 
 
-def test_who_comes_back_gets_what_was_missed_once(asking: Asking, redis_server: RedisServer) -> None:
+def test_who_comes_back_gets_what_was_missed_once(
+    api: DashboardClient, redis_server: RedisServer
+) -> None:
     with redis_server.client() as client:
         run_job(client, IDENT)
         add_lines(client, IDENT, *(download(number) for number in range(10)))
-        _, last = lines(asking.events(f"jobs={IDENT}"), IDENT, 10)
+        _, last = lines(api.events(f"jobs={IDENT}"), IDENT, 10)
         add_lines(client, IDENT, *(download(number) for number in range(10, 15)))
-        events = asking.events(f"jobs={IDENT}", last_event_id=last)
+        events = api.events(f"jobs={IDENT}", last_event_id=last)
         found, _ = lines(events, IDENT, 15)
         assert found == list(range(11, 16))
-        events = asking.events(f"jobs={IDENT}", last_event_id="0badcafe-7")
+        events = api.events(f"jobs={IDENT}", last_event_id="0badcafe-7")
         found, _ = lines(events, IDENT, 15)
         assert found == list(range(1, 16))
 
 
-def test_only_what_was_asked_for_is_told(asking: Asking, redis_server: RedisServer) -> None:
+def test_only_what_was_requested_is_told(api: DashboardClient, redis_server: RedisServer) -> None:
     with redis_server.client() as client:
         run_job(client, IDENT)
         run_job(client, OTHER)
         add_lines(client, IDENT, download(1), json.dumps({"ts": 1, "type": "stdout", "message": "said"}))
         add_lines(client, OTHER, download(2))
-        events = asking.events(f"jobs={IDENT}&types=stdout")
+        events = api.events(f"jobs={IDENT}&types=stdout")
         for name, said, _ in events:
             assert name not in {"job", "log"} or said["ident"] == IDENT
             if name == "log":
                 assert [entry["message"] for entry in said["entries"]] == ["said"]
                 break
-        everything = asking.events("jobs=*")
+        everything = api.events("jobs=*")
         found: set[str] = set()
         while found != {IDENT, OTHER}:
             name, said, _ = next(everything)
@@ -154,16 +158,16 @@ def test_only_what_was_asked_for_is_told(asking: Asking, redis_server: RedisServ
             if name == "log":
                 found.add(said["ident"])
         for bad in ("jobs=nobody", "jobs=" + ",".join([IDENT] * 200), "replay=9999", "types=odd"):
-            assert asking.get(f"/events?{bad}").status_code == 422, bad
+            assert api.get(f"/events?{bad}").status_code == 422, bad
 
 
 def test_a_flood_of_lines_is_bounded_and_what_was_skipped_is_counted(
-    asking: Asking, redis_server: RedisServer
+    api: DashboardClient, redis_server: RedisServer
 ) -> None:
     with redis_server.client() as client:
         run_job(client, IDENT)
         add_lines(client, IDENT, download(0))
-        events = asking.events(f"jobs={IDENT}")
+        events = api.events(f"jobs={IDENT}")
         lines(events, IDENT, 1)
         batch = client.pipeline(transaction=False)
         batch.zadd(f"{IDENT}_log", {download(number): number + 1 for number in range(1, 20_000)})
@@ -182,7 +186,7 @@ def test_a_flood_of_lines_is_bounded_and_what_was_skipped_is_counted(
 
 
 def test_a_browser_that_does_not_read_holds_nobody_up(
-    asking: Asking, running: Running, redis_server: RedisServer
+    api: DashboardClient, running: Running, redis_server: RedisServer
 ) -> None:
     port = int(running.url.rpartition(":")[2])
     with (
@@ -192,7 +196,7 @@ def test_a_browser_that_does_not_read_holds_nobody_up(
         run_job(client, IDENT)
         deaf.sendall(f"GET /api/v1/events?jobs={IDENT} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         until(lambda: running.hub.viewers == 1)
-        events = asking.events(f"jobs={IDENT}")
+        events = api.events(f"jobs={IDENT}")
         for begin in range(0, 5000, 500):
             add_lines(
                 client,
@@ -208,25 +212,25 @@ def test_a_browser_that_does_not_read_holds_nobody_up(
         until(lambda: running.hub.viewers == 1)
 
 
-def test_there_are_only_so_many_viewers(running: Running, asking: Asking) -> None:
+def test_there_are_only_so_many_viewers(running: Running, api: DashboardClient) -> None:
     viewers = [running.hub.join(Wish(), wake=lambda: None) for _ in range(MOST_VIEWERS)]
     assert None not in viewers
-    assert asking.get("/events").status_code == 503
+    assert api.get("/events").status_code == 503
     for viewer in viewers:
         assert viewer is not None
         running.hub.leave(viewer)
-    assert next(asking.events())[0] == "hello"
+    assert next(api.events())[0] == "hello"
 
 
 def test_redis_may_go_and_come_back() -> None:
     server = started_server()
     try:
         with serve_in_thread(server.url) as running:
-            asking = Asking(running.url)
+            api = DashboardClient(running.url)
             with server.client() as client:
                 run_job(client, IDENT)
                 add_lines(client, IDENT, download(0))
-            events = asking.events(f"jobs={IDENT}")
+            events = api.events(f"jobs={IDENT}")
             lines(events, IDENT, 1)
             server.kill()
             until(lambda: next(events)[0] == "away")
@@ -243,11 +247,11 @@ def test_redis_may_go_and_come_back() -> None:
 def test_a_name_in_front_of_all_keys_is_kept_to(redis_server: RedisServer) -> None:
     with redis_server.client() as client, serve_in_thread(redis_server.url, prefix="team:") as running:
         run_job(client, OTHER)
-        asking = Asking(running.url)
-        ident = asking.submit("http://team.example/")
+        api = DashboardClient(running.url)
+        ident = api.submit("http://team.example/")
         assert client.lrange("team:pending", 0, -1) == [ident]
-        assert [job["ident"] for job in asking.get("/jobs").json()["jobs"]] == [ident]
-        until(lambda: asking.get("/status").json()["running"] == 0)
+        assert [job["ident"] for job in api.get("/jobs").json()["jobs"]] == [ident]
+        until(lambda: api.get("/status").json()["running"] == 0)
 
 
 def viewer(**wish: Any) -> tuple[Viewer, list[None]]:

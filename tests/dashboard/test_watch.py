@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from dashboard.browsing import chromium, expect, open_page, sideways, violations, visit
-from dashboard_asking import IDENT, OTHER, Asking, run_job
+from dashboard_client import IDENT, OTHER, DashboardClient, run_job
 from dashboard_serving import serve_in_thread
 from loopback import RawServer
 
@@ -281,17 +281,17 @@ def test_the_page_of_a_job_shows_its_pages_where_its_directory_is_here(
         run_job(client, IDENT, slug="a.example-inf")
         run_job(client, OTHER)
     with serve_in_thread(redis_server.url, archives=tmp_path) as running:
-        asking = Asking(running.url)
-        page = asking.page(f"/jobs/{IDENT}").text
+        api = DashboardClient(running.url)
+        page = api.page(f"/jobs/{IDENT}").text
         assert "&lt;b&gt;Title" in page
         assert f'src="/jobs/{IDENT}/pictures/{key}"' in page
-        answer = asking.page(f"/jobs/{IDENT}/pictures/{key}")
-        assert (answer.content, answer.headers["content-type"]) == (JPEG, "image/jpeg")
-        assert "sandbox" in answer.headers["content-security-policy"]
-        assert answer.headers["x-content-type-options"] == "nosniff"
-        assert asking.page(f"/jobs/{OTHER}/pictures/{key}").status_code == 404
-        assert asking.page(f"/jobs/{IDENT}/pictures/{'1' * 36}").status_code == 404
-        assert "Latest pages" not in asking.page(f"/jobs/{OTHER}").text
+        reply = api.page(f"/jobs/{IDENT}/pictures/{key}")
+        assert (reply.content, reply.headers["content-type"]) == (JPEG, "image/jpeg")
+        assert "sandbox" in reply.headers["content-security-policy"]
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert api.page(f"/jobs/{OTHER}/pictures/{key}").status_code == 404
+        assert api.page(f"/jobs/{IDENT}/pictures/{'1' * 36}").status_code == 404
+        assert "Latest pages" not in api.page(f"/jobs/{OTHER}").text
 
 
 def test_a_page_has_its_own_picture_and_title_and_nothing_else_of_the_file(tmp_path: Path) -> None:

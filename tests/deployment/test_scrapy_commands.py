@@ -41,7 +41,7 @@ class Single(scrapy.Spider):
 """
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     path = head.split(b" ")[1]
     if path == b"/":
         port = head.partition(b"Host: 127.0.0.1:")[2].partition(b"\r")[0].decode()
@@ -114,7 +114,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ran]:
     directory = tmp_path_factory.mktemp("commands")
     project = make_project(directory / "project")
     foreign = PROJECT / "tests" / "foreign_project"
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         front = f"{server.url}/"
         single = directory / "single_spider.py"
         single.write_text(SINGLE_FILE.format(url=server.url))
@@ -220,7 +220,7 @@ def test_the_shell_shows_a_page_through_a_spider(ran: Ran) -> None:
     assert ran.said["shell"].stdout.strip() == "('demo', 200)"
 
 
-def test_fetch_follows_redirects_and_asks_as_scrapy_does(ran: Ran) -> None:
+def test_fetch_follows_redirects_and_requests_as_scrapy_does(ran: Ran) -> None:
     said = ran.said["fetch"].stdout
     assert "> User-Agent: Scrapy/" in said
     assert "< Content-Type: text/html" in said

@@ -71,27 +71,27 @@ class Scrapyd:
             start_new_session=True,
         )
 
-    def ask(self, what: str, *, post: bool = False, **values: str | list[str]) -> dict[str, Any]:
-        """Return the answer to *what*.json; fails where scrapyd says that it is an error."""
+    def call(self, what: str, *, post: bool = False, **values: str | list[str]) -> dict[str, Any]:
+        """Return the response to *what*.json; fails where scrapyd says that it is an error."""
         query = urllib.parse.urlencode(values, doseq=True)
         url = f"http://127.0.0.1:{self.port}/{what}.json"
         address, body = (url, query.encode()) if post else (f"{url}?{query}", None)
-        with urllib.request.urlopen(address, body, timeout=60) as answer:
-            said: dict[str, Any] = json.loads(answer.read())
+        with urllib.request.urlopen(address, body, timeout=60) as respond:
+            said: dict[str, Any] = json.loads(respond.read())
         assert said.pop("status") == "ok", said
         return said
 
     def schedule(self, project: str, settings: dict[str, str], **arguments: str) -> str:
         """Start a job of the spider `seeds` and return its name."""
         given = [f"{name}={value}" for name, value in settings.items()]
-        job = self.ask(
+        job = self.call(
             "schedule", post=True, project=project, spider="seeds", setting=given, **arguments
         )
         return str(job["jobid"])
 
     def has_finished(self, job: str) -> bool:
         """Tell whether *job* has ended."""
-        return job in {each["id"] for each in self.ask("listjobs")["finished"]}
+        return job in {each["id"] for each in self.call("listjobs")["finished"]}
 
     def said_of(self, job: str) -> str:
         """Return what scrapyd logged when the process of *job* ended."""
@@ -110,10 +110,10 @@ class Scrapyd:
             self._log.close()
 
     def is_up(self) -> bool:
-        """Tell whether it answers."""
+        """Tell whether it responds."""
         assert self.process.poll() is None, (self.directory / "scrapyd.log").read_text()
         try:
-            self.ask("daemonstatus")
+            self.call("daemonstatus")
         except (urllib.error.URLError, ConnectionError):
             return False
         return True
@@ -173,15 +173,15 @@ class Site:
 
     def __init__(self) -> None:
         self.hurry = threading.Event()
-        self.server = RawServer(self._answer)
+        self.server = RawServer(self._respond)
 
-    def _answer(self, head: bytes) -> bytes:
+    def _respond(self, head: bytes) -> bytes:
         path = head.split(b" ")[1]
         if path.startswith(b"/slow"):
             self.hurry.wait(0.4)
         return page(b"page " + path, "Content-Type: text/plain")
 
-    def asked(self, start: bytes) -> int:
+    def requested(self, start: bytes) -> int:
         return sum(head.split(b" ")[1].startswith(start) for head in self.server.requests)
 
 
@@ -213,8 +213,8 @@ class Deployed:
         self.deployed = deploy(project, "--version", "1_0")
         assert self.deployed.returncode == 0, self.deployed.stderr
         self.left_by_deploying = {path.name for path in project.iterdir()}
-        # With the version, which saves scrapyd from asking the egg for its spiders a second time.
-        self.spiders = self.egg.ask("listspiders", project="amicrawl", _version="1_0")["spiders"]
+        # With the version, which saves scrapyd from listing the spiders of the egg a second time.
+        self.spiders = self.egg.call("listspiders", project="amicrawl", _version="1_0")["spiders"]
 
     def _run_jobs(self) -> None:
         egg = {"_version": "1_0"}
@@ -222,8 +222,8 @@ class Deployed:
         self.slow = self.egg.schedule("amicrawl", slow_settings, file=self.slow_list, **egg)
         fast = {"file": self.fast_list, "jobid": "monday", **egg}
         self.fast = self.egg.schedule("amicrawl", self.settings, **fast)
-        wait_until(lambda: self.egg.has_finished(self.fast) and self.site.asked(b"/slow") > 4)
-        self.cancelled = self.egg.ask("cancel", post=True, project="amicrawl", job=self.slow)
+        wait_until(lambda: self.egg.has_finished(self.fast) and self.site.requested(b"/slow") > 4)
+        self.cancelled = self.egg.call("cancel", post=True, project="amicrawl", job=self.slow)
         wait_until(lambda: self.egg.has_finished(self.slow))
         self.rows_when_cancelled = rows(self.out / self.slow)
         self.open_when_cancelled = sorted((self.out / self.slow).glob("*.open"))
@@ -316,7 +316,7 @@ def test_a_cancelled_job_has_sealed_what_it_got(ran: Deployed) -> None:
 def test_a_job_in_the_same_directory_goes_on_where_the_cancelled_one_ended(ran: Deployed) -> None:
     out = ran.out / ran.slow
     assert len({row["url"] for row in rows(out)}) == len(rows(out)) == SLOW_URLS
-    assert ran.site.asked(b"/slow") == SLOW_URLS, "nothing was fetched a second time"
+    assert ran.site.requested(b"/slow") == SLOW_URLS, "nothing was fetched a second time"
     for path in out.glob("*.warc.gz"):
         check_sealed(path)
 

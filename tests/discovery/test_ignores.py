@@ -171,24 +171,24 @@ def test_what_re2_searches_takes_no_longer_for_an_expression_that_is_nested(igno
     assert ignores.match("http://x/" + "a" * 50_000) is None
 
 
-def test_urls_are_searched_as_they_are_asked_for(ignores: IgnoreSet) -> None:
+def test_urls_are_searched_as_they_are_requested(ignores: IgnoreSet) -> None:
     ignores.add("%C3%A9")
     assert ignores.match("http://x/é") is not None
     assert searchable("http://x/\udce9?{a}") == "http://x/%E9?{a}"
 
 
 @pytest.mark.slow
-def test_any_url_can_be_asked_about() -> None:
+def test_any_url_can_be_checked() -> None:
     ignores = IgnoreSet.of_sets(*set_names())
     ignores.add("^{primary_url}x")
 
     @given(url=URLS, primary=URLS)
-    def ask(url: str, primary: str) -> None:
+    def check(url: str, primary: str) -> None:
         before = sum(ignores.hits.values())
         match = ignores.match(url, primary=primary)
         assert sum(ignores.hits.values()) - before == (match is not None)
 
-    ask()
+    check()
 
 
 def test_both_engines_agree_with_re_on_the_examples_of_the_shipped_sets() -> None:

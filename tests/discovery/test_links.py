@@ -23,7 +23,7 @@ def urls(payload: bytes, content_type: str = "text/html", *, url: str = HERE) ->
     return [link.url for link in extract(payload, url=url, content_type=content_type)]
 
 
-def test_a_page_with_everything_gives_what_a_reader_and_a_browser_would_ask_for() -> None:
+def test_a_page_with_everything_gives_what_a_reader_and_a_browser_would_request() -> None:
     links = extract((DATA / "page.html").read_bytes(), url=HERE, content_type="text/html")
     expected = (DATA / "page.expected.txt").read_text(encoding="utf-8").splitlines()
     assert [f"{link.where}\t{link.kind}\t{link.url}" for link in links] == expected

@@ -84,7 +84,7 @@ def test_the_rule_that_puts_a_url_on_site_is_named(url: str, rule: str | None) -
         ),
     ],
 )
-def test_rules_are_asked_in_order(
+def test_rules_are_checked_in_order(
     url: str, kind: Kind, hops: int, parent: bool, expected: tuple[bool, str]
 ) -> None:
     decision = SITE.decide(url, kind=kind, hops=hops, parent_in_scope=parent)

@@ -19,7 +19,7 @@ CASES = CORPORA / "url" / "urltestdata.json"
 
 ITSELF = "it leads to the page itself, which is no link"
 DOTS = "an escaped period is a character like others here: some servers tell it from a dot segment"
-IPV4 = "a host is asked for as it is written; what address that is, is judged when it is dialled"
+IPV4 = "a host is requested as it is written; what address that is, is judged when it is dialled"
 PORT = "zeros in front of a port are kept"
 DIFFERENT = {
     "": ITSELF,

@@ -14,17 +14,17 @@ A, AAAA = 1, 28
 NO_ERROR, SERVER_FAILURE, NO_SUCH_NAME = 0, 2, 3
 
 
-def reply_to(asked: bytes, *, code: int = NO_ERROR, records: bytes = b"", count: int = 0) -> bytes:
-    header = asked[:2] + struct.pack(">5H", 0x8180 | code, 1, count, 0, 0)
-    return header + question_in(asked) + records
+def reply_to(requested: bytes, *, code: int = NO_ERROR, records: bytes = b"", count: int = 0) -> bytes:
+    header = requested[:2] + struct.pack(">5H", 0x8180 | code, 1, count, 0, 0)
+    return header + question_in(requested) + records
 
 
-def question_in(asked: bytes) -> bytes:
+def question_in(requested: bytes) -> bytes:
     """Return the question of a message, without what follows it (EDNS)."""
     at = 12
-    while asked[at]:
-        at += 1 + asked[at]
-    return asked[12 : at + 5]
+    while requested[at]:
+        at += 1 + requested[at]
+    return requested[12 : at + 5]
 
 
 def record(kind: int, value: bytes, *, ttl: int = 60) -> bytes:
@@ -37,10 +37,10 @@ ALIAS = record(5, b"\x03www\xc0\x10")
 
 
 class NameServer:
-    """Answers over UDP on loopback with what *answer* makes of a question: datagrams to send."""
+    """Responds over UDP on loopback with what *respond* makes of a question: datagrams to send."""
 
-    def __init__(self, answer: Callable[[bytes], list[bytes]]) -> None:
-        self._answer = answer
+    def __init__(self, response: Callable[[bytes], list[bytes]]) -> None:
+        self._response = response
         self.questions: list[bytes] = []
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.bind(("127.0.0.1", 0))
@@ -59,45 +59,45 @@ class NameServer:
 
     def _serve(self) -> None:
         while True:
-            asked, peer = self._socket.recvfrom(4096)
-            if not asked:
+            requested, peer = self._socket.recvfrom(4096)
+            if not requested:
                 return
-            self.questions.append(asked)
-            for message in self._answer(asked):
+            self.questions.append(requested)
+            for message in self._response(requested):
                 self._socket.sendto(message, peer)
 
 
-def asks_for(kind: int, asked: bytes) -> bool:
-    return question_in(asked)[-4:-2] == kind.to_bytes(2, "big")
+def requests_of(kind: int, requested: bytes) -> bool:
+    return question_in(requested)[-4:-2] == kind.to_bytes(2, "big")
 
 
-def knows(asked: bytes) -> list[bytes]:
-    known = asks_for(A, asked)
-    return [reply_to(asked, records=ADDRESS if known else b"", count=int(known))]
+def knows(requested: bytes) -> list[bytes]:
+    known = requests_of(A, requested)
+    return [reply_to(requested, records=ADDRESS if known else b"", count=int(known))]
 
 
-def knows_not(asked: bytes) -> list[bytes]:
-    return [reply_to(asked, code=NO_SUCH_NAME)]
+def knows_not(requested: bytes) -> list[bytes]:
+    return [reply_to(requested, code=NO_SUCH_NAME)]
 
 
-def knows_only_ipv6(asked: bytes) -> list[bytes]:
-    if asks_for(A, asked):
-        return [reply_to(asked)]
-    return [reply_to(asked, records=record(AAAA, bytes(15) + b"\2"), count=1)]
+def knows_only_ipv6(requested: bytes) -> list[bytes]:
+    if requests_of(A, requested):
+        return [reply_to(requested)]
+    return [reply_to(requested, records=record(AAAA, bytes(15) + b"\2"), count=1)]
 
 
-def knows_no_address(asked: bytes) -> list[bytes]:
-    return [reply_to(asked)]
+def knows_no_address(requested: bytes) -> list[bytes]:
+    return [reply_to(requested)]
 
 
-def cannot_say(asked: bytes) -> list[bytes]:
-    return [reply_to(asked, code=SERVER_FAILURE)]
+def cannot_say(requested: bytes) -> list[bytes]:
+    return [reply_to(requested, code=SERVER_FAILURE)]
 
 
 def says_nothing(_: bytes) -> list[bytes]:
     return []
 
 
-def is_preceded_by_forgeries(asked: bytes) -> list[bytes]:
-    other = bytes([asked[0] ^ 1]) + asked[1:]
-    return [reply_to(other, code=NO_SUCH_NAME), *knows(asked)]
+def is_preceded_by_forgeries(requested: bytes) -> list[bytes]:
+    other = bytes([requested[0] ^ 1]) + requested[1:]
+    return [reply_to(other, code=NO_SUCH_NAME), *knows(requested)]

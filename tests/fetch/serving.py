@@ -35,7 +35,7 @@ def always(response: bytes) -> Callable[[socket.socket], None]:
     return serve
 
 
-def answer(*responses: bytes) -> Callable[[socket.socket], None]:
+def respond(*responses: bytes) -> Callable[[socket.socket], None]:
     """Give *responses*, one to each request, and then close."""
 
     def serve(connection: socket.socket) -> None:

@@ -99,10 +99,10 @@ def test_of_several_addresses_the_ones_that_may_be_dialled_are(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     guard = Guard([ip_network("127.0.0.1/32")])
-    answers = ["10.0.0.1", "::1", "127.0.0.2", "127.0.0.1"]
+    responses = ["10.0.0.1", "::1", "127.0.0.2", "127.0.0.1"]
 
     async def fetch(port: int) -> Capture:
-        async with make_wire(guard=guard, wire={"resolve": lambda _: answers}) as wire:
+        async with make_wire(guard=guard, wire={"resolve": lambda _: responses}) as wire:
             return await wire.fetch(WireRequest(url=f"http://several.example:{port}/"))
 
     with LoopbackServer(always(OK + FIVE)) as server:
@@ -114,13 +114,13 @@ def test_a_name_that_is_bound_anew_to_a_private_address_is_refused(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     """Between look and dial there is no second look-up; and each dial is judged by its own address."""
-    answers = [["127.0.0.1"], ["127.0.0.2"]]
+    responses = [["127.0.0.1"], ["127.0.0.2"]]
     guard = Guard([ip_network("127.0.0.1/32")])
 
     async def fetch(port: int) -> list[Capture]:
         request = WireRequest(url=f"http://rebound.example:{port}/", fields=[(b"Connection", b"close")])
         async with make_wire(
-            guard=guard, wire={"resolve": lambda _: answers.pop(0), "keep_names": 0}
+            guard=guard, wire={"resolve": lambda _: responses.pop(0), "keep_names": 0}
         ) as wire:
             return [await wire.fetch(request) for _ in range(2)]
 
@@ -152,7 +152,7 @@ def test_a_proxys_address_is_judged_like_any_other(
 @pytest.mark.parametrize(
     "host", ["10.0.0.1", "0xa.1", "169.254.169.254", "[::ffff:10.0.0.1]", "[fd00:ec2::254]"]
 )
-def test_a_proxy_is_not_asked_for_an_address_that_must_not_be_dialled(
+def test_a_proxy_does_not_get_an_address_that_must_not_be_dialled(
     run_once: Run, make_wire: Callable[..., Wire], host: str
 ) -> None:
     async def fetch(port: int) -> Capture:

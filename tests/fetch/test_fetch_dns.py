@@ -1,4 +1,4 @@
-"""Name servers on loopback that say what they are to, asked for the addresses of names."""
+"""Name servers on loopback with scripted responses to queries for addresses."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from fetch.name_server import (
     ADDRESS,
     NameServer,
-    asks_for,
     cannot_say,
     is_preceded_by_forgeries,
     knows,
@@ -19,6 +18,7 @@ from fetch.name_server import (
     question_in,
     record,
     reply_to,
+    requests_of,
     says_nothing,
 )
 from fetch.serving import until
@@ -33,13 +33,15 @@ if TYPE_CHECKING:
 
     from fetch.serving import Run
 
-    from amicrawl.fetch.resolver import Answer
+    from amicrawl.fetch.resolver import LookupResult
 
 FOUND = ("192.0.2.1",)
 
 
-def ask(server: NameServer, *hosts: str, within: float = 20.0, timeout: float = 0.2) -> list[Answer]:
-    async def ask_all() -> list[Answer]:
+def look_up(
+    server: NameServer, *hosts: str, within: float = 20.0, timeout: float = 0.2
+) -> list[LookupResult]:
+    async def look_up_all() -> list[LookupResult]:
         host, port = server.server
         resolver = make_resolver([f"{host}:{port}"], timeout=timeout, tries=2)
         try:
@@ -49,11 +51,11 @@ def ask(server: NameServer, *hosts: str, within: float = 20.0, timeout: float = 
         finally:
             resolver.close("done")
 
-    return asyncio.run(ask_all())
+    return asyncio.run(look_up_all())
 
 
-def failure_of(answer: Answer) -> Failure | None:
-    return answer.failure if isinstance(answer, Unresolved) else None
+def failure_of(result: LookupResult) -> Failure | None:
+    return result.failure if isinstance(result, Unresolved) else None
 
 
 @pytest.mark.parametrize(
@@ -69,8 +71,8 @@ def test_a_name_is_missing_only_if_a_name_server_says_so(
     says: Callable[[bytes], list[bytes]], failure: Failure
 ) -> None:
     with NameServer(says) as server:
-        answer = ask(server, "www.example.org")[0]
-    assert failure_of(answer) is failure
+        result = look_up(server, "www.example.org")[0]
+    assert failure_of(result) is failure
     assert server.questions
 
 
@@ -86,7 +88,7 @@ def test_what_a_name_server_knows_is_returned(
     says: Callable[[bytes], list[bytes]], addresses: tuple[str, ...]
 ) -> None:
     with NameServer(says) as server:
-        assert ask(server, "www.example.org") == [addresses]
+        assert look_up(server, "www.example.org") == [addresses]
 
 
 @pytest.mark.parametrize(
@@ -101,46 +103,46 @@ def test_what_a_name_server_knows_is_returned(
     ids=["ones", "zeros", "pointers", "a loop", "a length too long"],
 )
 def test_odd_replies_are_a_failed_look_up(tail: bytes) -> None:
-    def is_odd(asked: bytes) -> list[bytes]:
-        return [asked[:2] + b"\x81\x80\0\1\0\5\0\0\0\0" + tail, asked[:7]]
+    def is_odd(requested: bytes) -> list[bytes]:
+        return [requested[:2] + b"\x81\x80\0\1\0\5\0\0\0\0" + tail, requested[:7]]
 
     with NameServer(is_odd) as server:
-        assert failure_of(ask(server, "a")[0]) is Failure.NAME_LOOKUP_FAILED
+        assert failure_of(look_up(server, "a")[0]) is Failure.NAME_LOOKUP_FAILED
 
 
-def test_a_question_that_got_lost_is_asked_again() -> None:
+def test_a_query_that_got_lost_is_sent_again() -> None:
     seen: set[bytes] = set()
 
-    def loses_the_first(asked: bytes) -> list[bytes]:
-        if (question := question_in(asked).lower()) in seen:
-            return knows(asked)
+    def loses_the_first(requested: bytes) -> list[bytes]:
+        if (question := question_in(requested).lower()) in seen:
+            return knows(requested)
         seen.add(question)
         return []
 
     with NameServer(loses_the_first) as server:
-        assert ask(server, "www.example.org") == [FOUND]
+        assert look_up(server, "www.example.org") == [FOUND]
 
 
-def test_names_are_asked_for_at_once_and_each_once() -> None:
-    """No name is answered before a hundred were asked for."""
+def test_names_are_requested_at_once_and_each_once() -> None:
+    """No name has a response before a hundred were requested."""
     names: set[bytes] = set()
 
-    def waits_for_all(asked: bytes) -> list[bytes]:
-        names.add(question_in(asked)[:-4].lower())
-        return knows(asked) if len(names) == 100 else []
+    def waits_for_all(requested: bytes) -> list[bytes]:
+        names.add(question_in(requested)[:-4].lower())
+        return knows(requested) if len(names) == 100 else []
 
     with NameServer(waits_for_all) as server:
         hosts = [f"host{number}.example.org" for number in range(100)]
-        # What was asked for before the hundredth name came is asked again after the timeout.
-        answers = ask(server, *hosts, *hosts, timeout=0.5)
-    assert answers == [FOUND] * 200
+        # What was requested before the hundredth name came is queried again after the timeout.
+        results = look_up(server, *hosts, *hosts, timeout=0.5)
+    assert results == [FOUND] * 200
     assert len(names) == 100
 
 
 @pytest.mark.parametrize("host", ["a..b", "a" * 64 + ".example", "%31.example", "\u00fc.example", "a b"])
 def test_what_is_not_a_dns_name_has_no_address(host: str) -> None:
     with NameServer(knows_not) as server:
-        assert failure_of(ask(server, host)[0]) in {
+        assert failure_of(look_up(server, host)[0]) in {
             Failure.NAME_NOT_FOUND,
             Failure.NAME_LOOKUP_FAILED,
         }
@@ -148,28 +150,28 @@ def test_what_is_not_a_dns_name_has_no_address(host: str) -> None:
 
 @pytest.mark.parametrize(("ttl", "times"), [(3600, 1), (1, 2)])
 def test_an_address_holds_as_long_as_its_record(run: Run, ttl: int, times: int) -> None:
-    def says(asked: bytes) -> list[bytes]:
-        if not asks_for(1, asked):
-            return [reply_to(asked)]
-        return [reply_to(asked, records=record(1, b"\xc0\x00\x02\x01", ttl=ttl), count=1)]
+    def says(requested: bytes) -> list[bytes]:
+        if not requests_of(1, requested):
+            return [reply_to(requested)]
+        return [reply_to(requested, records=record(1, b"\xc0\x00\x02\x01", ttl=ttl), count=1)]
 
-    async def ask_twice(server: NameServer) -> list[Answer | None]:
+    async def look_up_twice(server: NameServer) -> list[LookupResult | None]:
         host, port = server.server
         resolver = make_resolver([f"{host}:{port}"])
-        answers: list[Answer | None] = [await resolver.addresses("www.example.org", within=20)]
+        results: list[LookupResult | None] = [await resolver.addresses("www.example.org", within=20)]
         if ttl == 1:
             await until(lambda: resolver.known("www.example.org") is None)
-        answers.append(await resolver.addresses("www.example.org", within=20))
+        results.append(await resolver.addresses("www.example.org", within=20))
         resolver.close("done")
-        return answers
+        return results
 
     with NameServer(says) as server:
-        assert run(ask_twice(server)) == [FOUND, FOUND]
-    assert len([asked for asked in server.questions if asks_for(1, asked)]) == times
+        assert run(look_up_twice(server)) == [FOUND, FOUND]
+    assert len([requested for requested in server.questions if requests_of(1, requested)]) == times
 
 
 def test_closing_ends_look_ups_at_once(run: Run) -> None:
-    async def close(server: NameServer) -> Answer:
+    async def close(server: NameServer) -> LookupResult:
         host, port = server.server
         resolver = make_resolver([f"{host}:{port}"], timeout=20)
         task = asyncio.ensure_future(resolver.addresses("www.example.org", within=20))
@@ -182,20 +184,20 @@ def test_closing_ends_look_ups_at_once(run: Run) -> None:
 
 
 def test_the_hosts_file_is_read(run: Run) -> None:
-    async def look_up() -> Answer:
+    async def look_up() -> LookupResult:
         resolver = make_resolver()
         try:
             return await resolver.addresses("localhost", within=20)
         finally:
             resolver.close("done")
 
-    answer = run(look_up())
-    assert isinstance(answer, tuple)
-    assert {*answer} <= {"127.0.0.1", "::1"}
+    result = run(look_up())
+    assert isinstance(result, tuple)
+    assert {*result} <= {"127.0.0.1", "::1"}
 
 
-def test_the_system_can_be_asked_instead(run: Run) -> None:
-    async def look_up() -> Answer:
+def test_the_system_can_be_queried_instead(run: Run) -> None:
+    async def look_up() -> LookupResult:
         resolver = make_resolver(["system"])
         try:
             return await resolver.addresses("localhost", within=20)
@@ -219,6 +221,6 @@ def test_a_name_server_is_an_address_with_or_without_a_port(name: str) -> None:
 
 
 def test_a_server_speaks_of_addresses_only_for_its_question() -> None:
-    """The double itself: its reply has the question, and one record of the type that was asked for."""
-    asked = b"\0\7" + bytes(10) + b"\1a\0" + b"\0\1\0\1" + b"more"
-    assert knows(asked)[0].endswith(b"\1a\0\0\1\0\1" + ADDRESS)
+    """The double itself: its reply has the question, and one record of the type that was requested."""
+    requested = b"\0\7" + bytes(10) + b"\1a\0" + b"\0\1\0\1" + b"more"
+    assert knows(requested)[0].endswith(b"\1a\0\0\1\0\1" + ADDRESS)

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from fetch.serving import always, answer, content
+from fetch.serving import always, content, respond
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
 from amicrawl.capture import Failure
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def test_a_kept_connection_that_the_server_has_closed_is_replaced(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
-    with LoopbackServer(answer(OK + FIVE)) as server:
+    with LoopbackServer(respond(OK + FIVE)) as server:
 
         async def fetch() -> list[Capture]:
             async with make_wire() as wire:
@@ -137,7 +137,7 @@ def test_a_post_is_sent_once_and_on_a_connection_of_its_own(
     assert server.connections == 2
 
 
-def test_bytes_that_come_unasked_cost_the_connection_not_the_next_capture(
+def test_unsolicited_bytes_cost_the_connection_not_the_next_capture(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     more_sent = threading.Event()
@@ -157,7 +157,7 @@ def test_bytes_that_come_unasked_cost_the_connection_not_the_next_capture(
             async with make_wire() as wire:
                 first = await wire.fetch(WireRequest(url=server.url))
                 go_on.set()
-                # The loop is not asked in between: the check belongs to the taking of a connection.
+                # The loop does not run in between: the check belongs to the taking of a connection.
                 more_sent.wait(10)
                 return [first, await wire.fetch(WireRequest(url=server.url))]
 
@@ -181,7 +181,7 @@ def test_connection_close_in_the_request_is_kept_to(
     assert server.connections == 2
 
 
-def test_no_more_connections_are_kept_idle_than_asked_for(
+def test_no_more_connections_are_kept_idle_than_requested(
     run_once: Run, make_wire: Callable[..., Wire]
 ) -> None:
     with ExitStack() as stack:
@@ -196,7 +196,7 @@ def test_no_more_connections_are_kept_idle_than_asked_for(
         assert [server.connections for server in servers] == [2, 2, 2]
 
 
-def test_an_answer_before_the_request_is_kept_and_ends_the_use_of_its_connection(
+def test_a_response_before_the_request_is_kept_and_ends_the_use_of_its_connection(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     spoken = threading.Semaphore(0)
@@ -233,7 +233,7 @@ def test_an_answer_before_the_request_is_kept_and_ends_the_use_of_its_connection
 def test_requests_to_one_host_share_the_connection_that_is_being_made(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
-    """Twenty at once: they do not dial twenty times where the server answers at once."""
+    """Twenty at once: they do not dial twenty times where the server responds at once."""
     with LoopbackServer(always(OK + FIVE)) as server:
 
         async def fetch() -> list[Capture]:
@@ -248,7 +248,7 @@ def test_requests_to_one_host_share_the_connection_that_is_being_made(
 def test_a_request_does_not_wait_long_for_a_connection_in_use(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
-    """No request is answered before all have come: each needs a connection of its own."""
+    """No response is sent before all requests have come: each needs a connection of its own."""
     barrier = threading.Barrier(5, timeout=30)
 
     def serve(connection: socket.socket) -> None:

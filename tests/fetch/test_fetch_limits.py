@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from fetch.serving import always, answer, content, drip, silence
+from fetch.serving import always, content, drip, respond, silence
 from odd_responses import FIVE, OK, LoopbackServer
 
 from amicrawl.capture import Failure, Truncation
@@ -134,7 +134,7 @@ def test_patience_bounds_the_wait_for_the_first_byte_and_nothing_else(
         capture = run(fetch(server.url))
     assert capture.failure is failure
     if failure is not None:
-        assert capture.failure_detail == "No answer began within 0.6 s."
+        assert capture.failure_detail == "No response began within 0.6 s."
     capture.body.close()
 
 
@@ -178,7 +178,7 @@ def test_a_connection_that_was_being_made_when_the_process_was_stopped_has_its_t
             time.sleep(2.5)  # noqa: ASYNC251  # the point of it
             return await fetching
 
-    with LoopbackServer(answer(OK + FIVE)) as server:
+    with LoopbackServer(respond(OK + FIVE)) as server:
         assert content(run(fetch(server.port))) == b"hello"
 
 
@@ -196,10 +196,10 @@ def test_a_server_that_says_nothing_is_given_up_after_a_stop_as_before(
         assert run(fetch(server.url)).failure is Failure.RESPONSE_TIMEOUT
 
 
-def test_patience_runs_from_the_last_byte_that_was_sent_and_is_told_how_long_answers_take(
+def test_patience_runs_from_the_last_byte_that_was_sent_and_is_told_how_long_responses_take(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
-    """The server reads slowly: sending takes longer than the answer may."""
+    """The server reads slowly: sending takes longer than the response may."""
     patience = AdaptiveTimeout(0.8, 0.8)
     body = bytes(8_000_000)
 
@@ -218,9 +218,9 @@ def test_patience_runs_from_the_last_byte_that_was_sent_and_is_told_how_long_ans
         assert content(run(fetch(server.url))) == b"hello"
     told = [patience.seconds]
     for _ in range(63):
-        patience.answered(0.01)
+        patience.responded(0.01)
         told.append(patience.seconds)
-    assert told[-2] == told[0], "one answer was told already: the 64th of all adjusts it"
+    assert told[-2] == told[0], "one response was told already: the 64th of all adjusts it"
 
 
 @pytest.mark.parametrize(
@@ -269,9 +269,9 @@ def test_a_slow_server_above_the_rate_is_waited_for(fetch_from: Callable[..., Ca
 def test_a_server_that_closes_without_a_byte_is_a_failure_with_a_sentence(
     fetch_from: Callable[..., Capture],
 ) -> None:
-    capture = fetch_from(answer(b""))
+    capture = fetch_from(respond(b""))
     assert (capture.status, capture.failure) == (0, Failure.EMPTY_RESPONSE)
-    assert capture.failure_detail == "The server closed the connection without an answer."
+    assert capture.failure_detail == "The server closed the connection without a response."
 
 
 def test_what_came_fast_before_does_not_excuse_a_server_that_drips_now(
@@ -284,7 +284,7 @@ def test_what_came_fast_before_does_not_excuse_a_server_that_drips_now(
     assert 100_000 <= len(content(capture)) < 100_100
 
 
-def test_no_least_rate_is_asked_for_where_it_is_zero(fetch_from: Callable[..., Capture]) -> None:
+def test_no_least_rate_is_requested_where_it_is_zero(fetch_from: Callable[..., Capture]) -> None:
     capture = fetch_from(
         drip(OK + b"\r\n", b"", every=0.05), min_rate=0, min_rate_time=0.05, timeout=0.5
     )
@@ -293,7 +293,7 @@ def test_no_least_rate_is_asked_for_where_it_is_zero(fetch_from: Callable[..., C
     capture.body.close()
 
 
-def test_a_handshake_that_is_not_answered_is_a_connect_timeout(
+def test_a_handshake_without_response_is_a_connect_timeout(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     async def fetch(url: str) -> Capture:
@@ -338,8 +338,8 @@ def test_a_cut_connection_serves_nothing_else(run: Run, make_wire: Callable[...,
 @pytest.mark.parametrize(
     "serve",
     [
-        answer(OK + b"Content-Length: 11\r\n\r\nhello world"),
-        answer(b"HT"),
+        respond(OK + b"Content-Length: 11\r\n\r\nhello world"),
+        respond(b"HT"),
         drip(b"HT", b"", every=0.05),
     ],
     ids=["received", "at the end", "out of time"],
@@ -372,7 +372,7 @@ def test_a_fast_sender_does_not_keep_others_from_their_turn(
                 await asyncio.sleep(0)
             return task.result()
 
-    with LoopbackServer(answer(whole)) as server:
+    with LoopbackServer(respond(whole)) as server:
         capture = run(fetch(server.url))
     assert len(capture.body) == 100_000_000
     capture.body.close()

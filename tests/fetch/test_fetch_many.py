@@ -32,7 +32,7 @@ def many_files() -> Iterator[None]:
 
 @pytest.mark.usefixtures("many_files")
 def test_two_thousand_exchanges_are_under_way_at_once(run: Run, make_wire: Callable[..., Wire]) -> None:
-    """The server answers none of them before it has heard from all."""
+    """The server responds to none of them before it has heard from all."""
     waiting = 0
     all_there = asyncio.Event()
 

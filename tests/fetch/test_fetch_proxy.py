@@ -47,25 +47,25 @@ def relay(one: socket.socket, other: socket.socket) -> None:
 
 
 class Proxy:
-    """A small HTTP and SOCKS5 proxy; `asked` holds what each connection asked it for."""
+    """A small HTTP and SOCKS5 proxy; `requested` holds what each connection requested of it."""
 
-    def __init__(self, *, answer: bytes = b"HTTP/1.1 200 Connected\r\n\r\n") -> None:
-        self.asked: list[bytes] = []
+    def __init__(self, *, response: bytes = b"HTTP/1.1 200 Connected\r\n\r\n") -> None:
+        self.requested: list[bytes] = []
         self.password: bytes | None = None
         """What a SOCKS5 client has to authenticate with (RFC 1929)."""
-        self._answer = answer
+        self._response = response
 
     def connect(self, connection: socket.socket) -> None:
         request = read_request(connection)
-        self.asked.append(request)
-        connection.sendall(self._answer)
-        if b" 200 " in self._answer:
+        self.requested.append(request)
+        connection.sendall(self._response)
+        if b" 200 " in self._response:
             host, _, port = request.split()[1].rpartition(b":")
             self._pass_on(connection, host.decode(), int(port))
 
     def plain(self, connection: socket.socket) -> None:
         while request := read_request(connection):
-            self.asked.append(request)
+            self.requested.append(request)
             connection.sendall(ODD)
 
     def socks5(self, connection: socket.socket) -> None:
@@ -81,16 +81,16 @@ class Proxy:
         else:
             connection.sendall(b"\5\xff")
             return
-        asked = connection.recv(300)
-        self.asked.append(asked)
-        host = asked[5:-2].decode() if asked[3] == 3 else socket.inet_ntoa(asked[4:8])
+        requested = connection.recv(300)
+        self.requested.append(requested)
+        host = requested[5:-2].decode() if requested[3] == 3 else socket.inet_ntoa(requested[4:8])
         connection.sendall(b"\5\0\0\1\0\0\0\0\0\0")
-        self._pass_on(connection, host, int.from_bytes(asked[-2:], "big"))
+        self._pass_on(connection, host, int.from_bytes(requested[-2:], "big"))
 
     def socks4(self, connection: socket.socket) -> None:
-        self.asked.append(connection.recv(300))
+        self.requested.append(connection.recv(300))
         connection.sendall(b"\0\x5a\0\0\0\0\0\0")
-        self._pass_on(connection, "127.0.0.1", int.from_bytes(self.asked[-1][2:4], "big"))
+        self._pass_on(connection, "127.0.0.1", int.from_bytes(self.requested[-1][2:4], "big"))
 
     def _pass_on(self, connection: socket.socket, host: str, port: int) -> None:
         # Names are the proxy's to resolve; in these tests all of them are this machine.
@@ -114,8 +114,8 @@ def test_a_plain_request_names_the_whole_url_to_the_proxy(fetch: Callable[..., C
     proxy = Proxy()
     with LoopbackServer(proxy.plain) as server:
         capture = fetch(WireRequest(url="http://example.org/a?b", proxy=server.url))
-    assert proxy.asked == [b"GET http://example.org/a?b HTTP/1.1\r\nHost: example.org\r\n\r\n"]
-    assert (capture.request, capture.head + content(capture)) == (proxy.asked[0], ODD)
+    assert proxy.requested == [b"GET http://example.org/a?b HTTP/1.1\r\nHost: example.org\r\n\r\n"]
+    assert (capture.request, capture.head + content(capture)) == (proxy.requested[0], ODD)
     assert capture.ip_address == "127.0.0.1"
 
 
@@ -125,8 +125,8 @@ def test_a_password_goes_to_the_proxy_and_not_into_the_capture(fetch: Callable[.
         url = f"http://user:pass@127.0.0.1:{server.port}"
         capture = fetch(WireRequest(url="http://origin.example/", proxy=url))
     line = b"Proxy-Authorization: Basic " + base64.b64encode(b"user:pass") + b"\r\n"
-    assert line in proxy.asked[0]
-    assert capture.request == proxy.asked[0].replace(line, b"")
+    assert line in proxy.requested[0]
+    assert capture.request == proxy.requested[0].replace(line, b"")
     assert capture.request == b"GET http://origin.example/ HTTP/1.1\r\nHost: origin.example\r\n\r\n"
     assert capture.head + content(capture) == ODD
 
@@ -154,7 +154,7 @@ def test_a_password_opens_a_tunnel_and_does_not_go_through_it(
         )
         capture = fetch(request, ca_file=tmp_path / "ca.pem")
         assert capture.head + content(capture) == ODD
-    assert b"\r\nProxy-Authorization: " + secret + b"\r\n" in proxy.asked[0]
+    assert b"\r\nProxy-Authorization: " + secret + b"\r\n" in proxy.requested[0]
     assert received == [capture.request]
     assert b"uthorization" not in capture.request
 
@@ -176,13 +176,13 @@ def test_a_secured_server_is_reached_through_a_secured_proxy_whoever_signed_for_
     assert capture.tls is not None
     assert capture.tls.fault == "unable to get issuer cert locally"
     assert strict.failure is Failure.TLS_CERTIFICATE
-    assert len(proxy.asked) == 1
+    assert len(proxy.requested) == 1
 
 
 def test_a_secured_request_goes_through_a_tunnel(fetch: Callable[..., Capture], tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    proxy = Proxy(answer=b"HTTP/1.1 200 Connected\r\nX-Proxy: says hello\r\n\r\n")
+    proxy = Proxy(response=b"HTTP/1.1 200 Connected\r\nX-Proxy: says hello\r\n\r\n")
     origin_serves = secured(context(authority, "origin.example"), always(ODD))
     with LoopbackServer(origin_serves) as origin, LoopbackServer(proxy.connect) as server:
         url = f"https://origin.example:{origin.port}/"
@@ -204,10 +204,11 @@ def test_a_proxy_may_itself_be_spoken_to_over_tls(fetch: Callable[..., Capture],
 
 
 @pytest.mark.parametrize(
-    ("scheme", "asked"), [("socks5h", b"\5\1\0\3\x0eorigin.example"), ("socks5", b"\5\1\0\1\x7f\0\0\1")]
+    ("scheme", "requested"),
+    [("socks5h", b"\5\1\0\3\x0eorigin.example"), ("socks5", b"\5\1\0\1\x7f\0\0\1")],
 )
-def test_a_socks_proxy_is_asked_for_a_name_or_an_address(
-    fetch: Callable[..., Capture], scheme: str, asked: bytes
+def test_a_socks_proxy_gets_a_name_or_an_address(
+    fetch: Callable[..., Capture], scheme: str, requested: bytes
 ) -> None:
     proxy = Proxy()
     with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.socks5) as server:
@@ -215,10 +216,10 @@ def test_a_socks_proxy_is_asked_for_a_name_or_an_address(
         request = WireRequest(url=url, proxy=f"{scheme}://proxy.example:{server.port}")
         capture = fetch(request, resolve=lambda _: ["127.0.0.1"])
         assert (capture.failure_detail, capture.head + content(capture)) == ("", ODD)
-    assert proxy.asked[0][:-2] == asked
+    assert proxy.requested[0][:-2] == requested
 
 
-def test_a_socks_proxy_is_not_asked_for_an_address_that_must_not_be_dialled(
+def test_a_socks_proxy_does_not_get_an_address_that_must_not_be_dialled(
     fetch: Callable[..., Capture],
 ) -> None:
     addresses = {"proxy.example": ["127.0.0.1"], "origin.example": ["10.0.0.1", "169.254.169.254"]}
@@ -234,7 +235,7 @@ def test_a_socks_proxy_is_not_asked_for_an_address_that_must_not_be_dialled(
     )
 
 
-def test_a_socks_proxy_is_asked_for_the_address_that_may_be_dialled(
+def test_a_socks_proxy_gets_the_address_that_may_be_dialled(
     fetch: Callable[..., Capture],
 ) -> None:
     proxy = Proxy()
@@ -243,7 +244,7 @@ def test_a_socks_proxy_is_asked_for_the_address_that_may_be_dialled(
         request = WireRequest(url=url, proxy=f"socks5://127.0.0.1:{server.port}")
         capture = fetch(request, resolve=lambda _: ["10.0.0.1", "127.0.0.1"])
         assert capture.head + content(capture) == ODD
-    assert [asked[4:8] for asked in proxy.asked] == [bytes([127, 0, 0, 1])]
+    assert [requested[4:8] for requested in proxy.requested] == [bytes([127, 0, 0, 1])]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +255,7 @@ def test_a_socks_proxy_is_asked_for_the_address_that_may_be_dialled(
         ("", "it wants another kind of login"),
     ],
 )
-def test_a_socks_proxy_is_given_the_password_it_asks_for(
+def test_a_socks_proxy_is_given_the_password_it_requires(
     fetch: Callable[..., Capture], user: str, detail: str
 ) -> None:
     proxy = Proxy()
@@ -267,17 +268,17 @@ def test_a_socks_proxy_is_given_the_password_it_asks_for(
     if detail:
         assert (capture.failure, capture.request) == (Failure.PROXY, b"")
         assert detail in capture.failure_detail
-        assert not proxy.asked
+        assert not proxy.requested
 
 
 @pytest.mark.parametrize(
-    ("scheme", "asked"),
+    ("scheme", "requested"),
     [
         ("socks4", b"\4\1%b\x7f\0\0\1me\0"),
         ("socks4a", b"\4\1%b\0\0\0\1me\0origin.example\0"),
     ],
 )
-def test_socks_4_is_spoken(fetch: Callable[..., Capture], scheme: str, asked: bytes) -> None:
+def test_socks_4_is_spoken(fetch: Callable[..., Capture], scheme: str, requested: bytes) -> None:
     proxy = Proxy()
     with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.socks4) as server:
         request = WireRequest(
@@ -285,7 +286,7 @@ def test_socks_4_is_spoken(fetch: Callable[..., Capture], scheme: str, asked: by
         )
         capture = fetch(request, resolve=lambda _: ["127.0.0.1"])
         assert capture.head + content(capture) == ODD
-    assert proxy.asked == [asked % origin.port.to_bytes(2, "big")]
+    assert proxy.requested == [requested % origin.port.to_bytes(2, "big")]
 
 
 def test_a_proxy_whose_name_does_not_exist_is_at_fault(fetch: Callable[..., Capture]) -> None:
@@ -299,7 +300,7 @@ def test_a_proxy_whose_name_does_not_exist_is_at_fault(fetch: Callable[..., Capt
     "line", [b"403 Forbidden", b"407 Proxy Authentication Required", b"502 Bad Gateway"]
 )
 def test_a_proxy_that_opens_no_tunnel_is_at_fault(fetch: Callable[..., Capture], line: bytes) -> None:
-    proxy = Proxy(answer=b"HTTP/1.1 " + line + b"\r\nContent-Length: 5\r\n\r\nsorry")
+    proxy = Proxy(response=b"HTTP/1.1 " + line + b"\r\nContent-Length: 5\r\n\r\nsorry")
     with LoopbackServer(proxy.connect) as server:
         capture = fetch(WireRequest(url="https://example.org/", proxy=server.url))
     assert (capture.failure, capture.request, capture.status) == (Failure.PROXY, b"", 0)

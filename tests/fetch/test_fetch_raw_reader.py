@@ -70,7 +70,7 @@ def test_how_a_response_arrives_makes_no_difference(case: OddResponse) -> None:
         assert read.more is whole.more
 
 
-# To llhttp any protocol is as good as HTTP; here their answers are bodies without a head.
+# To llhttp any protocol is as good as HTTP; here their responses are bodies without a head.
 OTHER_PROTOCOLS = {"sample/RTSP response", "sample/ICE response"}
 
 
@@ -250,7 +250,7 @@ def test_a_head_that_drips_in_is_read_in_one_pass() -> None:
     assert Read(*bytewise(b"\r\n" * 100_000 + OK + b"\r\n")).status == 200
 
 
-def test_an_answer_to_head_has_no_body() -> None:
+def test_a_response_to_head_has_no_body() -> None:
     assert Read(OK + b"Content-Length: 5\r\n\r\n", method="HEAD").more is More.NONE
 
 

@@ -69,11 +69,11 @@ def test_a_post_without_a_body_says_so_and_a_get_does_not() -> None:
         ("http://[::1]:80/", b"/", b"[::1]:80"),
     ],
 )
-def test_a_url_is_asked_for_as_it_is_written(url: str, target: bytes, host: bytes) -> None:
+def test_a_url_is_requested_as_it_is_written(url: str, target: bytes, host: bytes) -> None:
     assert message(WireRequest(url=url)).data == b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, host)
 
 
-def test_the_wire_url_is_asked_for_where_there_is_one() -> None:
+def test_the_wire_url_is_requested_where_there_is_one() -> None:
     request = WireRequest(
         url="http://b\u00fccher.example/\u00e4", wire_url="http://xn--bcher-kva.example/%C3%A4"
     )
@@ -108,7 +108,7 @@ def test_the_wire_url_is_asked_for_where_there_is_one() -> None:
         "http://example.org\\path",
     ],
 )
-def test_a_url_that_cannot_be_asked_for_says_why(url: str) -> None:
+def test_a_url_that_cannot_be_requested_says_why(url: str) -> None:
     with pytest.raises(NotConnectedError, match=r"\.$") as raised:
         compose(WireRequest(url=url), policy=TlsPolicy.VERIFY)
     assert raised.value.failure is Failure.UNFETCHABLE_URL
@@ -125,7 +125,7 @@ BREAKS = st.sampled_from([b"\r", b"\n", b"\r\n", b"\0", b"\r\nX-Forged: 1"])
         ("http://example.org:http/", "The URL has no host, or its port is not a number."),
     ],
 )
-def test_the_reason_why_a_url_cannot_be_asked_for_is_its_own(url: str, reason: str) -> None:
+def test_the_reason_why_a_url_cannot_be_requested_is_its_own(url: str, reason: str) -> None:
     with pytest.raises(NotConnectedError) as raised:
         message(WireRequest(url=url))
     assert str(raised.value) == reason
@@ -179,12 +179,12 @@ def test_a_request_to_close_is_kept_to(fields: list[tuple[bytes, bytes]], keep: 
     assert message(WireRequest(url=URL, fields=fields)).keep is keep
 
 
-def test_only_what_may_be_asked_twice_is_repeatable() -> None:
-    answers = {
+def test_only_what_may_be_requested_twice_is_repeatable() -> None:
+    responses = {
         m: message(WireRequest(url=URL, method=m)).repeatable
         for m in ("GET", "HEAD", "PUT", "POST", "X")
     }
-    assert answers == {"GET": True, "HEAD": True, "PUT": True, "POST": False, "X": False}
+    assert responses == {"GET": True, "HEAD": True, "PUT": True, "POST": False, "X": False}
 
 
 def test_a_route_tells_connections_apart_that_must_not_be_shared() -> None:

@@ -15,7 +15,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from fetch.serving import always, answer, content, silence
+from fetch.serving import always, content, respond, silence
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 from OpenSSL import SSL
 
@@ -154,14 +154,14 @@ def test_a_trusted_server_is_captured_with_what_was_negotiated(
     assert capture.ip_address == "127.0.0.1"
 
 
-def test_the_name_asked_for_is_what_is_verified_and_sent_along(
+def test_the_name_requested_is_what_is_verified_and_sent_along(
     fetch_from: Callable[..., Capture], authority: trustme.CA
 ) -> None:
-    asked: list[str | None] = []
+    requested: list[str | None] = []
     tls = context(authority, "example.org")
-    tls.sni_callback = lambda _channel, name, _context: asked.append(name)
+    tls.sni_callback = lambda _channel, name, _context: requested.append(name)
     capture = fetch_from(secured(tls, always(OK + FIVE)), host="example.org")
-    assert (capture.failure, content(capture), asked) == (None, b"hello", ["example.org"])
+    assert (capture.failure, content(capture), requested) == (None, b"hello", ["example.org"])
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def untrusted(request: pytest.FixtureRequest, authority: trustme.CA) -> ssl.SSLC
             return context(authority, "127.0.0.1", expired=True)
 
 
-def test_an_untrusted_server_is_not_asked(
+def test_an_untrusted_server_is_not_contacted(
     fetch_from: Callable[..., Capture], untrusted: ssl.SSLContext
 ) -> None:
     requests: list[bytes] = []
@@ -263,7 +263,7 @@ def test_a_trusted_server_is_recorded_as_such(
     capture.body.close()
 
 
-def test_a_connection_that_was_not_verified_never_serves_a_request_that_asks_for_it(
+def test_a_connection_that_was_not_verified_never_serves_a_request_that_requires_it(
     run: Run, make_wire: Callable[..., Wire], ca_file: Path
 ) -> None:
     async def fetch(url: str) -> list[Capture]:
@@ -301,7 +301,7 @@ def test_odd_heads_are_kept_to_the_byte_over_tls_too(
     fetch_from: Callable[..., Capture], authority: trustme.CA, line: bytes
 ) -> None:
     sent = OK + line + FIVE + b"surplus"
-    capture = fetch_from(secured(context(authority), answer(sent)))
+    capture = fetch_from(secured(context(authority), respond(sent)))
     assert capture.head + content(capture) == sent
 
 
@@ -321,7 +321,7 @@ def test_an_end_that_tls_does_not_vouch_for_is_a_disconnect(
     orderly: bool,
     truncated: Truncation | None,
 ) -> None:
-    capture = fetch_from(secured(context(authority), answer(sent), orderly=orderly))
+    capture = fetch_from(secured(context(authority), respond(sent), orderly=orderly))
     assert (capture.truncated, capture.failure, content(capture)) == (truncated, None, b"hello")
 
 
@@ -396,7 +396,7 @@ def test_http_1_1_is_the_protocol_that_is_offered(
     assert chosen == ["http/1.1"]
 
 
-def test_a_server_that_shakes_hands_again_before_it_answers_is_captured(
+def test_a_server_that_shakes_hands_again_before_it_responds_is_captured(
     fetch_from: Callable[..., Capture], authority: trustme.CA
 ) -> None:
     """Servers of TLS 1.2 do, where only some of their pages want a certificate of the client."""
@@ -433,7 +433,7 @@ def test_a_server_that_shakes_hands_again_before_it_answers_is_captured(
     assert (capture.failure, content(capture)) == (None, b"hello")
 
 
-def test_a_session_without_trust_is_not_resumed_where_trust_is_asked_for(
+def test_a_session_without_trust_is_not_resumed_where_trust_is_requested(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     async def fetch(url: str) -> list[Capture]:

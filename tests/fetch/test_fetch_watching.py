@@ -23,7 +23,7 @@ CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n world\r\n
 
 
 class Watcher:
-    """Notes what it is shown, and ends the exchange where it is asked to."""
+    """Notes what it is shown, and ends the exchange where it is to."""
 
     def __init__(self, *, end_at_head: bool = False, end_at_body: bool = False) -> None:
         self.heads: list[Head] = []

@@ -59,7 +59,7 @@ def test_ipv6_is_spoken(run: Run, make_wire: Callable[..., Wire]) -> None:
     assert (capture.ip_address, content(capture)) == ("::1", b"hello")
 
 
-def test_who_asks_is_told_before_a_server_is_called_and_before_it_is_sent_anything(
+def test_the_caller_is_told_before_a_server_is_called_and_before_it_is_sent_anything(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     seen: list[str] = []
@@ -176,7 +176,7 @@ def test_redirects_are_not_followed_and_cookies_not_kept(
         capture.body.close()
 
 
-def test_a_reset_before_an_answer_is_a_failure_and_after_some_of_it_a_disconnect(
+def test_a_reset_before_a_response_is_a_failure_and_after_some_of_it_a_disconnect(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     async def fetch(url: str) -> Capture:
@@ -194,7 +194,7 @@ def test_a_reset_before_an_answer_is_a_failure_and_after_some_of_it_a_disconnect
         assert content(begun) == b"hello"
 
 
-def test_a_server_that_answers_before_it_has_read_everything_is_heard(
+def test_a_server_that_responds_before_it_has_read_everything_is_heard(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     def serve(connection: socket.socket) -> None:
@@ -233,14 +233,14 @@ def test_a_server_that_hangs_up_on_a_long_request_is_heard_as_far_as_it_spoke(
 
         capture = run(fetch())
     if capture.failure:
-        # The reset, which unread bytes bring about, may overtake the answer.
+        # The reset, which unread bytes bring about, may overtake the response.
         assert capture.failure is Failure.CONNECTION_RESET
     else:
         assert (capture.status, capture.truncated, content(capture)) == (413, None, b"hello")
     assert capture.request.startswith(b"POST / HTTP/1.1\r\n")
 
 
-def test_head_is_answered_without_a_body(run_once: Run, make_wire: Callable[..., Wire]) -> None:
+def test_head_has_a_response_without_a_body(run_once: Run, make_wire: Callable[..., Wire]) -> None:
     with LoopbackServer(always(OK + b"Content-Length: 5\r\n\r\n")) as server:
 
         async def fetch() -> list[Capture]:
@@ -304,12 +304,12 @@ def test_a_cancelled_fetch_gives_everything_back(
     run: Run, make_wire: Callable[..., Wire], sent: bytes
 ) -> None:
     hung_up = threading.Event()
-    asked = threading.Event()
+    requested = threading.Event()
 
     def serve(connection: socket.socket) -> None:
         read_request(connection)
         connection.sendall(sent)
-        asked.set()
+        requested.set()
         try:
             silence(connection)
         finally:
@@ -321,7 +321,7 @@ def test_a_cancelled_fetch_gives_everything_back(
         async def cancel() -> None:
             async with make_wire() as wire:
                 task = asyncio.ensure_future(wire.fetch(WireRequest(url=server.url)))
-                await until(asked.is_set)
+                await until(requested.is_set)
                 task.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await task
@@ -339,7 +339,7 @@ def test_a_fetch_cancelled_while_it_connects_gives_everything_back(
 
         async def cancel() -> None:
             async with make_wire() as wire:
-                # A TLS handshake that is not answered is part of connecting.
+                # A TLS handshake without a response is part of connecting.
                 task = asyncio.ensure_future(
                     wire.fetch(WireRequest(url=server.url.replace("http", "https")))
                 )
@@ -386,11 +386,11 @@ def test_closing_ends_what_is_under_way(run: Run, make_wire: Callable[..., Wire]
 def test_closing_does_not_wait_for_a_request_that_waits_for_a_connection_in_use(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
-    asked = threading.Event()
+    requested = threading.Event()
 
     def serve(connection: socket.socket) -> None:
         read_request(connection)
-        asked.set()
+        requested.set()
         silence(connection)
 
     with LoopbackServer(serve) as server:
@@ -398,7 +398,7 @@ def test_closing_does_not_wait_for_a_request_that_waits_for_a_connection_in_use(
         async def close() -> tuple[Capture, Capture]:
             wire = make_wire()
             first = asyncio.ensure_future(wire.fetch(WireRequest(url=server.url)))
-            await until(asked.is_set)
+            await until(requested.is_set)
             second = asyncio.ensure_future(wire.fetch(WireRequest(url=server.url)))
             await asyncio.sleep(0)
             await wire.close()
@@ -462,7 +462,7 @@ def test_what_is_secret_by_its_name_is_sent_and_not_kept(
     assert b"geheim" not in capture.request
 
 
-def test_a_connection_is_made_from_the_address_that_is_asked_for(
+def test_a_connection_is_made_from_the_address_that_is_requested(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
     peers: list[str] = []
@@ -497,7 +497,7 @@ def test_an_address_that_is_not_ours_to_bind_to_is_a_failure(
 
 
 def test_a_busy_loop_is_not_the_servers_latency(run: Run, make_wire: Callable[..., Wire]) -> None:
-    """The answer is there at once; the loop is busy for half a second before it looks."""
+    """The response is there at once; the loop is busy for half a second before it looks."""
     with LoopbackServer(always(OK + FIVE)) as server:
 
         async def fetch() -> Capture:

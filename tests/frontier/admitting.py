@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Crawl:
-    """A frontier in a directory, and the moments at which it is asked."""
+    """A frontier in a directory, and the moments at which it is called."""
 
     def __init__(
         self,

@@ -96,16 +96,16 @@ class Rules:
     """What a scenario is played with."""
 
     whole_seconds: bool = True
-    """Delays as the reference keeps them, rounded down; otherwise as they were asked for."""
+    """Delays as the reference keeps them, rounded down; otherwise as they were requested."""
     buckets: bool = False
     """Offer with the bucket of a priority in its place: what shares one keeps the order of offers."""
     in_flight: int = 1000
     weekly: bool = False
-    """A crawl that goes on, over weeks, and asks for each page once a week."""
+    """A crawl that goes on, over weeks, and requests each page once a week."""
     canonical_seeds: bool = False
     """Key seeds like links; the reference does not."""
     retry_after: bool = False
-    """Shut the gate of a host for as long as it asks for."""
+    """Shut the gate of a host for as long as it wants."""
 
 
 class World:
@@ -197,7 +197,7 @@ class World:
         )
 
     def next(self) -> Seed | None:
-        """Ask for what comes next now, and return what it is to be asked for with."""
+        """Take what comes next now, and return what it is to be requested with."""
         dispatch = self.frontier.next(self.clock)
         if dispatch is None:
             return None
@@ -255,11 +255,11 @@ class World:
         return {name: value for name, value in fields.items() if value}
 
     def drive(
-        self, answer: Callable[[UrlKey, str, int], Line | Failure], *, within: float = 0.9 * HOUR
+        self, result: Callable[[UrlKey, str, int], Line | Failure], *, within: float = 0.9 * HOUR
     ) -> Fetches:
-        """Crawl for so many seconds: what is handed out is answered at once.
+        """Crawl for so many seconds: what is handed out gets its response at once.
 
-        *answer* is given the key, the URL and how often it was fetched before.
+        *respond* is given the key, the URL and how often it was fetched before.
         """
         end = self.clock + within
         begun = len(self.fetches)
@@ -267,7 +267,7 @@ class World:
         while self.clock <= end:
             if self.next() is not None:
                 (key,) = self.flying
-                said = answer(key, self.flying[key].url, before.get(key, 0))
+                said = result(key, self.flying[key].url, before.get(key, 0))
                 before[key] = before.get(key, 0) + 1
                 if isinstance(said, Failure):
                     del self.flying[key]
@@ -333,7 +333,7 @@ def digest_of(fingerprint: str) -> str:
 
 
 def outcome_of(said: Line, seed: Seed) -> Outcome:
-    """Return what the vectors say of a fetch as the crawl would; *seed* is what was asked with."""
+    """Return what the vectors say of a fetch as the crawl would; *seed* is what was sent."""
     if not said["http_status"]:
         return Outcome(failure=Failure.CONNECT_TIMEOUT)
     unchanged = bool(said.get("not_modified"))
@@ -378,13 +378,13 @@ def fetches_of_the_reference(line: Line) -> Fetches:
     ]
 
 
-def answers_of(line: Line) -> Callable[[UrlKey, str, int], Line | Failure]:
-    """Return what gives the answers that the reference got, URL by URL."""
-    answers: dict[UrlKey, list[Line]] = {}
+def results_of(line: Line) -> Callable[[UrlKey, str, int], Line | Failure]:
+    """Return what gives the responses that the reference got, URL by URL."""
+    results: dict[UrlKey, list[Line]] = {}
     for step in line["steps"]:
         if step["op"] == "report":
-            answers.setdefault(key_in(step["key"]), []).append(step["outcome"])
-    return lambda key, _url, before: answers[key][before]
+            results.setdefault(key_in(step["key"]), []).append(step["outcome"])
+    return lambda key, _url, before: results[key][before]
 
 
 def seeded(world: World, line: Line) -> World:
@@ -396,9 +396,9 @@ def seeded(world: World, line: Line) -> World:
 
 
 def follow(world: World, steps: Iterable[Line], *, waits: bool = True) -> None:
-    """Do what the reference did, step by step, and compare every answer.
+    """Do what the reference did, step by step, and compare every result.
 
-    Without *waits*, what it says of when to ask again is not compared.
+    Without *waits*, what it says of when to request again is not compared.
     """
     for step in steps:
         world.at(step.get("now", world.clock))
@@ -420,12 +420,12 @@ def follow(world: World, steps: Iterable[Line], *, waits: bool = True) -> None:
                 _compare_counts(world, step)
 
 
-def _compare_request(asked: Seed | None, step: Line) -> None:
+def _compare_request(requested: Seed | None, step: Line) -> None:
     request = step["request"]
-    assert (asked and asked.url) == (request and request["url"]), step
-    if asked is not None:
-        assert asked.etag == request.get("etag", "")
-        assert asked.last_modified == str(request.get("last_modified", ""))
+    assert (requested and requested.url) == (request and request["url"]), step
+    if requested is not None:
+        assert requested.etag == request.get("etag", "")
+        assert requested.last_modified == str(request.get("last_modified", ""))
 
 
 def _new_links(step: Line) -> list[Line]:

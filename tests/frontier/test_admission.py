@@ -75,7 +75,7 @@ def test_what_is_taken_out_counts_again() -> None:
 
 
 @pytest.mark.parametrize("source", Source)
-def test_only_what_was_asked_for_by_name_is_never_parked(source: Source) -> None:
+def test_only_what_was_requested_by_name_is_never_parked(source: Source) -> None:
     host = PLAIN._replace(url_budget=1, depth_cap=1, flags=TRAP_SUSPECT)
     offer = link(1, "http://a.test/2099/01/", hops=9, source=source)
     refusal = Admission().weigh(offer, host, urls=10, hour=HOUR).refusal

@@ -88,7 +88,7 @@ def test_by_default_nothing_of_this_happens(open_crawl: Open) -> None:
     assert crawl.host(7).flags == 0
 
 
-def test_an_error_page_that_answers_200_is_gone(open_crawl: Open) -> None:
+def test_an_error_page_with_status_200_is_gone(open_crawl: Open) -> None:
     crawl = open_crawl(soft404=Soft404Detector())
     keys = [UrlKey(1, path) for path in range(10)]
     for key in keys:

@@ -46,7 +46,7 @@ def test_no_failure_raises_the_limit(failure: Failure) -> None:
 def test_only_the_timeout_of_a_host_that_has_spoken_is_a_loss(failure: Failure, spoken: bool) -> None:
     breaker, limit = rules()
     if spoken:
-        breaker.answered(HOST)
+        breaker.responded(HOST)
     judge(HOST, Outcome(failure=failure), attempt=1, breaker=breaker, limit=limit)
     timeout = failure in {Failure.CONNECT_TIMEOUT, Failure.RESPONSE_TIMEOUT}
     assert losses(limit) == (1 if spoken and timeout else 0)
@@ -54,7 +54,7 @@ def test_only_the_timeout_of_a_host_that_has_spoken_is_a_loss(failure: Failure, 
 
 def test_one_byte_before_the_failure_clears_the_host() -> None:
     breaker, limit = rules()
-    outcome = Outcome(failure=Failure.RESPONSE_TIMEOUT, answered=True)
+    outcome = Outcome(failure=Failure.RESPONSE_TIMEOUT, responded=True)
     for _ in range(10):
         judge(HOST, outcome, attempt=1, breaker=breaker, limit=limit)
     assert HOST in breaker.spoken
@@ -63,7 +63,7 @@ def test_one_byte_before_the_failure_clears_the_host() -> None:
 
 def test_the_loss_that_congests_the_crawl_is_itself_excused() -> None:
     breaker, limit = rules()
-    breaker.answered(HOST)
+    breaker.responded(HOST)
     for _ in range(5):
         limit.lost()
     assert not limit.congested

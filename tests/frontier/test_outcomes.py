@@ -80,7 +80,7 @@ def test_what_comes_to_nothing_waits_longer_each_time_and_is_given_up_in_the_end
     assert row.error_count == MANY + 1
 
 
-def test_an_answer_ends_the_count_of_failures() -> None:
+def test_a_response_ends_the_count_of_failures() -> None:
     row = settled(FLYING, Event.FAILED, Outcome(failure=Failure.PROXY), HOUR)
     row = settled(row._replace(status=Status.IN_FLIGHT), Event.CAPTURED, Outcome(200), HOUR + 1)
     assert (row.retry_count, row.error_count) == (0, 1)
@@ -92,7 +92,7 @@ def test_what_the_crawl_refuses_is_no_error() -> None:
         assert settled(FLYING, event_of(outcome, in_a_row=0), outcome, HOUR).error_count == 0
 
 
-def test_a_page_that_was_gone_and_answers_is_there_again() -> None:
+def test_a_page_that_was_gone_and_responds_is_there_again() -> None:
     row = settled(FLYING, Event.MISSING, Outcome(404), HOUR)
     row = settled(row._replace(status=Status.IN_FLIGHT), Event.CAPTURED, Outcome(200), HOUR + 400)
     assert row.status == Status.CRAWLED

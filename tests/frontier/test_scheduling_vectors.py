@@ -17,7 +17,6 @@ from frontier.scenarios import (
     Rules,
     World,
     Worlds,
-    answers_of,
     by_host,
     compare_hosts,
     compare_rows,
@@ -26,6 +25,7 @@ from frontier.scenarios import (
     host_in,
     key_in,
     least_distance,
+    results_of,
     rows_of_the_reference,
     scenarios,
     seeded,
@@ -81,7 +81,7 @@ def same_urls(
 ) -> None:
     """The same URLs, once each; those of a host in the same order, and with so many seconds between."""
     world = seeded(open_world(line, rules), line)
-    ours = world.drive(answers_of(line))
+    ours = world.drive(results_of(line))
     theirs = fetches_of_the_reference(line)
     assert sorted(url for _, url in ours) == sorted(url for _, url in theirs)
     assert least_distance(ours) >= every
@@ -92,7 +92,7 @@ def same_urls(
 def evenly(line: Line, open_world: Worlds, *, every: float, rules: Rules = Rules()) -> None:  # noqa: B008
     """The same URLs in the same order, all of one host, exactly so many seconds apart."""
     world = seeded(open_world(line, rules), line)
-    ours = world.drive(answers_of(line))
+    ours = world.drive(results_of(line))
     theirs = fetches_of_the_reference(line)
     assert [url for _, url in ours] == [url for _, url in theirs]
     assert [moment for moment, _ in ours] == [every * number for number in range(len(theirs))]
@@ -103,7 +103,7 @@ def crawl_delays(line: Line, open_world: Worlds) -> None:
     theirs = fetches_of_the_reference(line)
     world = seeded(open_world(line), line)
     # Among hosts that open in the same second the reference goes by their keys, and we by their turns.
-    ours = world.drive(answers_of(line), within=10 * HOUR)
+    ours = world.drive(results_of(line), within=10 * HOUR)
     assert sorted(ours) == sorted(theirs)
     compare_rows(world, line)
     world = seeded(open_world(line, Rules(whole_seconds=False)), line)
@@ -111,7 +111,7 @@ def crawl_delays(line: Line, open_world: Worlds) -> None:
         host_in(step["url"]): step.get("crawl_delay", 0) for step in line["steps"] if "url" in step
     }
     moments: dict[str, list[float]] = {}
-    for moment, url in world.drive(answers_of(line), within=10 * HOUR):
+    for moment, url in world.drive(results_of(line), within=10 * HOUR):
         moments.setdefault(host_in(url), []).append(moment)
     for host, delay in delays.items():
         spacing = max(1.0, delay / 10)
@@ -139,25 +139,25 @@ def later_and_better(line: Line, open_world: Worlds) -> None:
 def second_report(line: Line, open_world: Worlds) -> None:
     """The second report raises, and the next URL is handed out once."""
     world = open_world(line)
-    answers = []
+    results = []
     for step in line["steps"]:
         world.at(step.get("now", 0))
         if step["op"] == "seed":
             world.seed(step["url"], step["priority"], step["crawl_delay"])
         elif step["op"] == "dispatch":
             seed = world.next()
-            answers.append(seed and seed.url)
+            results.append(seed and seed.url)
         elif step["op"] == "report":
             world.report(key_in(step["key"]), step["outcome"])
-    assert answers == ["http://dup.example/0", "http://dup.example/1", None, None]
+    assert results == ["http://dup.example/0", "http://dup.example/1", None, None]
     assert world.refused_reports == 1
     assert {row.crawl_count for row in world.rows().values()} == {1}
 
 
 def gone_at_once(line: Line, open_world: Worlds) -> None:
-    """Asked for once and not five times, and as gone as in the reference; looked for in two weeks."""
+    """Requested once and not five times, and as gone as in the reference; looked for in two weeks."""
     world = seeded(open_world(line), line)
-    ours = world.drive(answers_of(line), within=100 * HOUR)
+    ours = world.drive(results_of(line), within=100 * HOUR)
     assert ours == fetches_of_the_reference(line)[:1]
     (row,) = world.rows().values()
     (said,) = rows_of_the_reference(line).values()
@@ -168,7 +168,7 @@ def gone_at_once(line: Line, open_world: Worlds) -> None:
 def five_attempts(line: Line, open_world: Worlds) -> None:
     """As many attempts and the same row at the end; between them, the hours that are only noted."""
     world = seeded(open_world(line), line)
-    ours = world.drive(answers_of(line), within=100 * HOUR)
+    ours = world.drive(results_of(line), within=100 * HOUR)
     theirs = fetches_of_the_reference(line)
     assert [url for _, url in ours] == [url for _, url in theirs]
     noted = [
@@ -185,10 +185,10 @@ def five_attempts(line: Line, open_world: Worlds) -> None:
 def without_states(line: Line, open_world: Worlds) -> None:
     """The same URLs in the same order, and behind them the target of the redirect."""
     world = seeded(open_world(line), line)
-    answered = answers_of(line)
+    responded = results_of(line)
     ours = world.drive(
         lambda key, url, before: (
-            {"http_status": 200} if url.endswith("/x") else answered(key, url, before)
+            {"http_status": 200} if url.endswith("/x") else responded(key, url, before)
         )
     )
     theirs = fetches_of_the_reference(line)
@@ -196,7 +196,7 @@ def without_states(line: Line, open_world: Worlds) -> None:
     assert [moment for moment, _ in ours] == list(range(6))
 
 
-def no_answer(line: Line, open_world: Worlds) -> None:
+def no_response(line: Line, open_world: Worlds) -> None:
     """The same URL at the same moment; ours is tried again after an hour."""
     world = open_world(line)
     follow(world, [step for step in line["steps"] if step["op"] != "stats"])
@@ -229,7 +229,7 @@ def failures_then_success(line: Line, open_world: Worlds) -> None:
         row = world.row(seed_of(world, said["url"]))
         assert row.status == said["status"], said
         assert row.crawl_count == said.get("crawl_count", 0)
-        if said["url"] != "http://f.example/dead":  # its third answer is a 404, which settles it here
+        if said["url"] != "http://f.example/dead":  # its third response is a 404, which settles it here
             assert row.error_count == said.get("error_count", 0)
 
 
@@ -250,22 +250,22 @@ def with_robots(line: Line, open_world: Worlds) -> None:
         if "robots_body" in outcome and outcome["http_status"] == 200:
             bodies[key_in(step["key"]).host] = Protego.parse(outcome["robots_body"])
 
-    def answer(key: UrlKey, url: str, before: int) -> Line | Failure:
+    def respond(key: UrlKey, url: str, before: int) -> Line | Failure:
         rules = bodies.get(key.host)
         if rules is not None and not rules.can_fetch(url, line["options"]["robots_agent"]):
             return Failure.ROBOTS_DENIED
-        return answered(key, url, before)
+        return responded(key, url, before)
 
-    answered = answers_of(line)
+    responded = results_of(line)
     world = seeded(open_world(line), line)
-    asked = {url for _, url in world.drive(answer)}
+    requested = {url for _, url in world.drive(respond)}
     rows = world.rows()
     theirs = rows_of_the_reference(line)
     assert {key: row.status for key, row in rows.items()} == {
         key: row["status"] for key, row in theirs.items()
     }
     excluded = {row["url"] for row in theirs.values() if row["status"] == Status.EXCLUDED}
-    assert asked - excluded == {url for _, url in fetches_of_the_reference(line)}
+    assert requested - excluded == {url for _, url in fetches_of_the_reference(line)}
     for row in rows.values():
         assert row.crawl_count == theirs[_key(row)].get("crawl_count", 0)
 
@@ -328,7 +328,7 @@ def estimates(line: Line, open_world: Worlds) -> None:
         elif step["op"] == "report":
             key = key_in(step["key"])
             if key not in world.flying:
-                # The reference asks again because it was restarted; ours because it is told to.
+                # The reference requests again because it was restarted; ours because it is told to.
                 world.frontier.due_again(key, is_lost=False)
                 while world.next() is not None:
                     pass
@@ -423,14 +423,14 @@ def validators(line: Line, open_world: Worlds) -> None:
     follow(world, [step for step in line["steps"] if step["op"] != "warm"], waits=False)
     # A row is due once its hour has come; nothing is written to say so before it is handed out.
     # No simhash is taken: what the reference takes for a retouched page counts as changed here. What a
-    # seed says of an earlier capture is asked with, but is no visit that a change is measured from.
+    # seed says of an earlier capture is sent, but is no visit that a change is measured from.
     compare_rows(
         world, line, apart=frozenset({"status", "no_change_streak", "change_count", "last_changed"})
     )
 
 
 def no_starving(line: Line, open_world: Worlds) -> None:
-    """The same URLs; what waited a week in the reference is asked for at the first moment."""
+    """The same URLs; what waited a week in the reference is requested at the first moment."""
     same_urls(line, open_world)
     world = seeded(open_world(line), line)
     while world.next() is not None:
@@ -455,14 +455,14 @@ def shards(line: Line, open_world: Worlds) -> None:
 
 
 def larger_mix(line: Line, open_world: Worlds) -> None:
-    """The same URLs; those that never answer 404 end as in the reference, after as many failures."""
+    """The same URLs; those that never respond 404 end as in the reference, after as many failures."""
     steps = {step["op"]: step for step in line["steps"]}
     world = open_world(line)
     for url, _host, priority, crawl_delay in steps["seed_many"]["rows"]:
         world.seed(url, priority, crawl_delay)
     missing: set[str] = set()
 
-    def answer(key: UrlKey, url: str, before: int) -> Line:
+    def respond(key: UrlKey, url: str, before: int) -> Line:
         drawn = ((key.path >> 7) ^ (before * 0x9E37)) % 10
         if drawn == 1 and before == 0:
             missing.add(url)
@@ -471,7 +471,7 @@ def larger_mix(line: Line, open_world: Worlds) -> None:
             return {"http_status": 410 if drawn else 503}
         return {"http_status": 200, "latency_ms": 200 * (before + 1) if drawn == 3 else 100}
 
-    ours = world.drive(answer, within=100 * HOUR)
+    ours = world.drive(respond, within=100 * HOUR)
     theirs = [(moment, url) for moment, url in steps["drive"]["dispatches"]]
     assert {url for _, url in ours} == {url for _, url in theirs}
     assert least_distance(ours) >= 1
@@ -505,7 +505,7 @@ RETRIED = Scenario(
     five_attempts,
     "the reference tries again at once, five times within seconds; here the pauses are kept",
 )
-MISSING = Scenario(gone_at_once, "a refusal is an answer: it is not asked for five times in a row")
+MISSING = Scenario(gone_at_once, "a refusal is a response: it is not requested five times in a row")
 NOT_ADAPTED = (
     "the delay of a host does not follow its latency and errors, robots.txt and operator set it"
 )
@@ -551,7 +551,7 @@ SCENARIOS = {
     "state machine: 429": RETRIED,
     "state machine: timeout": RETRIED,
     "state machine: status zero, not retryable": Scenario(
-        no_answer, "no answer is no crawl; the reference counts one"
+        no_response, "no response is no crawl; the reference counts one"
     ),
     "state machine: 301 with target": SAME,
     "state machine: 302 to another host": SAME,
@@ -572,7 +572,7 @@ SCENARIOS = {
     "adaptive rate: 503 forever": Scenario(partial(evenly, every=1.0), NOT_ADAPTED),
     "adaptive rate: healthy and fast": SAME,
     "adaptive rate: delay 5 s, 503 forever": Scenario(partial(evenly, every=5.0), NOT_ADAPTED),
-    "adaptive rate: transport errors": Scenario(transport_errors, "no answer is no crawl"),
+    "adaptive rate: transport errors": Scenario(transport_errors, "no response is no crawl"),
     "adaptive rate: rising and falling latency": Scenario(partial(evenly, every=1.0), NOT_ADAPTED),
     "adaptive rate: own policy": Scenario(
         same_urls, NOT_ADAPTED + "; and addresses are looked up by the fetcher"
@@ -593,7 +593,7 @@ SCENARIOS = {
         future_seeds, "a recovery does not forget when a row is due; an offer has no date of its own"
     ),
     "freshness with the schedule index": Scenario(
-        due_when_it_is_due, "the reference asks again never or at once, and we when it is due"
+        due_when_it_is_due, "the reference requests again never or at once, and we when it is due"
     ),
     "freshness with recoveries": Scenario(
         estimates,
@@ -613,8 +613,8 @@ SCENARIOS = {
     ),
     "recovery in mid-crawl": Scenario(
         recovery,
-        "when a host may be asked again is written down with the answer: one that was being asked "
-        "when the process ended may be asked at once",
+        "when a host is due again is written down with the response: one that was in flight "
+        "when the process ended may be contacted at once",
     ),
     "validators": Scenario(validators, "see the comparison"),
     "age promotion": Scenario(no_starving, "there is no bound on active hosts, so none waits for it"),

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LIMIT = 16
 FOR_SILENT = 12
-GOOD = Outcome(status=200, answered=True)
+GOOD = Outcome(status=200, responded=True)
 
 
 @contextmanager
@@ -57,10 +57,10 @@ def test_a_quarter_of_the_limit_is_kept_for_hosts_that_have_sent_something(tmp_p
         for host in range(1, 101):
             assert crawl.frontier.offer(offer_of(host, 1))
         assert len(crawl.taken()) == FOR_SILENT
-        assert crawl.limit.holds_back, "so that the limit may grow while nothing is answered"
+        assert crawl.limit.holds_back, "so that the limit may grow while there are no responses"
         assert crawl.frontier.next_moment(0.0) is None, "only the end of a request helps"
         for host in range(201, 221):
-            crawl.breaker.answered(host)
+            crawl.breaker.responded(host)
             crawl.frontier.offer(offer_of(host, 1))
         assert crawl.hosts() == [201, 202, 203, 204]
 
@@ -73,7 +73,7 @@ def test_a_row_found_again_at_a_start_waits_for_the_share_like_others(tmp_path: 
     with crawl_on(tmp_path) as again:
         assert len(again.taken()) == FOR_SILENT
         assert again.frontier.next_moment(0.0) is None
-        again.breaker.answered(77)
+        again.breaker.responded(77)
         again.frontier.offer(offer_of(77, 1))
         assert again.hosts() == [77]
 
@@ -85,7 +85,7 @@ def test_hosts_that_were_held_back_come_first_and_in_their_order(tmp_path: Path)
         first = crawl.taken()
         for row in first:
             crawl.frontier.settle(row.key, GOOD, 0.0)
-            crawl.breaker.answered(row.key.host)
+            crawl.breaker.responded(row.key.host)
         assert crawl.hosts() == list(range(13, 25))
 
 

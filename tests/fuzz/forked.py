@@ -63,7 +63,7 @@ def seeds(path: Path) -> None:
 
 
 def robots(path: Path) -> None:
-    """Read a robots.txt, and ask it."""
+    """Read a robots.txt, and apply it."""
     rules = parse_robots(path.read_bytes(), agent="amicrawl")
     for target in ("/", "/a/b?c=d", "/robots.txt", "/%61"):
         assert rules.allows(target) in (True, False)

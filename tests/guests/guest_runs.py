@@ -26,7 +26,7 @@ LINE = {
     "ADDONS": '{"amicrawl.crawl.addon.ArchiveAddon": 300}',
     "AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8",
 }
-"""The line, and that a server on this machine may be asked."""
+"""The line, and that a server on this machine may be contacted."""
 
 
 _PATIENCE = 20
@@ -34,18 +34,18 @@ _MORE = 0.4
 
 
 class GuestServer(RawServer):
-    """Responds with what *answer* makes of a request head, and notes how many it has at once.
+    """Responds with what *respond* makes of a request head, and notes how many it has at once.
 
     With *gathers* no request gets its response before so many are in flight, and a while after that, in
     which there may be more: how many a crawl has in flight at most is not a matter of chance then.
-    What is asked for at `/alone` does not wait.
+    What is requested at `/alone` does not wait.
     """
 
     def __init__(
-        self, answer: Callable[[bytes], bytes], *, keep_open: bool = False, gathers: int = 0
+        self, response: Callable[[bytes], bytes], *, keep_open: bool = False, gathers: int = 0
     ) -> None:
         super().__init__(self._respond, keep_open=keep_open)
-        self._made_by = answer
+        self._made_by = response
         self._gathers = gathers
         self._in_flight = 0
         self._changed = threading.Condition()
@@ -80,7 +80,7 @@ class Ran:
     archive: Path
 
     @property
-    def asked(self) -> list[str]:
+    def requested(self) -> list[str]:
         """Method and target of the requests, in the order in which they came."""
         return [" ".join(head.decode("latin-1").split(" ")[:2]) for _, head in self.arrivals]
 
@@ -112,11 +112,11 @@ def target_of(url: str) -> str:
 
 
 def run(
-    spider: str, answer: Callable[[bytes], bytes], directory: Path, *, has_line: bool, **given: Any
+    spider: str, response: Callable[[bytes], bytes], directory: Path, *, has_line: bool, **given: Any
 ) -> Ran:
-    """Run *spider* as `run_on` does, on a server of its own that responds with *answer*."""
+    """Run *spider* as `run_on` does, on a server of its own that responds with *respond*."""
     keep_open, gathers = given.pop("keep_open", False), given.pop("gathers", 0)
-    with GuestServer(answer, keep_open=keep_open, gathers=gathers) as server:
+    with GuestServer(response, keep_open=keep_open, gathers=gathers) as server:
         return run_on(server, spider, directory, has_line=has_line, **given)
 
 
@@ -162,19 +162,19 @@ def run_on(
 
 
 def both(
-    spider: str, answer: Callable[[bytes], bytes], directory: Path, **given: Any
+    spider: str, response: Callable[[bytes], bytes], directory: Path, **given: Any
 ) -> tuple[Ran, Ran]:
     """Run *spider* without the line and with it, and hold the two equal; return both.
 
-    The address of the server differs from run to run: *answer* and spider must not say it in items.
+    The address of the server differs from run to run: *respond* and spider must not say it in items.
     """
-    plain = run(spider, answer, directory / "plain", has_line=False, **given)
-    archived = run(spider, answer, directory / "archived", has_line=True, **given)
+    plain = run(spider, response, directory / "plain", has_line=False, **given)
+    archived = run(spider, response, directory / "archived", has_line=True, **given)
     assert plain.returncode == 0, plain.log
     assert archived.returncode == plain.returncode, archived.log
     assert archived.scraped == plain.scraped, archived.log
     assert len(archived.items) == len(plain.items)
-    assert sorted(archived.asked) == sorted(plain.asked), archived.log
+    assert sorted(archived.requested) == sorted(plain.requested), archived.log
     if given.get("gathers"):
         assert archived.most_in_flight == plain.most_in_flight, archived.log
     return plain, archived

@@ -20,7 +20,7 @@ HANDLER = "scrapy_playwright.handler.ScrapyPlaywrightDownloadHandler"
 DELAY = 0.5
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     path = head.split(b" ")[1].decode()
     if path == "/":
         links = '<a href="/moved">1</a><a href="/drawn">2</a><a href="/missing">3</a>'
@@ -49,13 +49,15 @@ def test_a_project_with_a_browser_scrapes_as_before_and_is_archived(tmp_path: Pa
         "DOWNLOAD_TIMEOUT": "100",
     }
     arguments = {"meta": json.dumps({"playwright": True})}
-    plain, archived = both("asking.py", answer, tmp_path, arguments=arguments, settings=settings)
+    plain, archived = both(
+        "single_request.py", respond, tmp_path, arguments=arguments, settings=settings
+    )
     said = {item["page"]: item["said"] for item in archived.items}
     assert said.keys() == {"/", "/target", "/drawn"}
     assert "by script" in said["/drawn"].partition("</script>")[2]
     # Pages are loaded side by side, by a browser that takes its time: their order is not the spider's.
-    assert Counter(archived.asked) == Counter(plain.asked)
-    # A redirect is followed within the browser, at once; what the spider asks for keeps the pace.
+    assert Counter(archived.requested) == Counter(plain.requested)
+    # A redirect is followed within the browser, at once; what the spider requests keeps the pace.
     pages = [moment for moment, head in archived.arrivals if b" /target " not in head]
     assert pages[-1] - pages[0] >= 0.8 * DELAY * (len(pages) - 1)
     kept = {target_of(row["url"]): row for row in rows(archived.archive)}
@@ -120,7 +122,7 @@ def test_a_project_whose_browser_is_behind_the_proxy_is_archived_to_the_byte(tmp
     assert "by script" in said["/drawn"]
     kept = {target_of(row["url"]): row for row in rows(archived.archive)}
     assert kept.keys() >= {"/", "/drawn", "/app.js", "/data.json", "/moved", "/target", "/missing"}
-    assert len(rows(archived.archive)) == len(archived.asked)
+    assert len(rows(archived.archive)) == len(archived.requested)
     for target, row in kept.items():
         fields, block = record(archived.archive, row)
         assert "WARC-Reconstructed-By" not in fields

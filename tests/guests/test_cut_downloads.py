@@ -18,7 +18,7 @@ ANNOUNCED = page(BODY, "Content-Type: text/plain")
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n" + BODY
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     kind = head.split(b" ")[1][1:].decode()
     if kind.startswith("cut"):
         return ANNOUNCED[:8000]
@@ -35,7 +35,7 @@ def answer(head: bytes) -> bytes:
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return both("cut.py", answer, tmp_path_factory.mktemp("cut"))
+    return both("cut.py", respond, tmp_path_factory.mktemp("cut"))
 
 
 def test_the_spider_sees_what_it_sees_without_the_line(runs: Any) -> None:

@@ -17,7 +17,7 @@ DELAY = 0.3
 MEDIA_DELAY = 0.1
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     return page(head.split(b" ")[1], "Content-Type: text/html")
 
 
@@ -30,20 +30,20 @@ def redis_url() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("kind", ["delay", "media", "side", "scheduler"])
-def test_a_host_is_asked_no_faster_than_without_the_line(tmp_path: Path, kind: str) -> None:
+def test_a_host_is_contacted_no_faster_than_without_the_line(tmp_path: Path, kind: str) -> None:
     settings = {}
     if kind in ("media", "side"):
         settings = {"DOWNLOAD_DELAY": str(MEDIA_DELAY)}
     if kind == "scheduler":
         settings = {"SCHEDULER": "queue_scheduler.QueueScheduler"}
     which = "delay" if kind == "scheduler" else kind
-    _, archived = both("paced.py", answer, tmp_path, arguments={"kind": which}, settings=settings)
+    _, archived = both("paced.py", respond, tmp_path, arguments={"kind": which}, settings=settings)
     # The first is sent late, with all that is loaded for it, and on a busy machine any other may be, so
     # that the next is closer to it. All together are no faster for that.
     moments = [moment for moment, _ in archived.arrivals][1:]
     delay = MEDIA_DELAY if kind in ("media", "side") else DELAY
     assert moments[-1] - moments[0] >= 0.8 * (len(moments) - 1) * delay
-    assert archived.archived == {each.split(" ")[1] for each in archived.asked}
+    assert archived.archived == {each.split(" ")[1] for each in archived.requested}
 
 
 def test_with_scrapy_redis_as_scheduler_too(tmp_path: Path, redis_url: str) -> None:
@@ -52,11 +52,11 @@ def test_with_scrapy_redis_as_scheduler_too(tmp_path: Path, redis_url: str) -> N
         "DUPEFILTER_CLASS": "scrapy_redis.dupefilter.RFPDupeFilter",
         "REDIS_URL": redis_url,
     }
-    plain, archived = both("paced.py", answer, tmp_path, arguments={"kind": "delay"}, settings=settings)
+    plain, archived = both("paced.py", respond, tmp_path, arguments={"kind": "delay"}, settings=settings)
     assert len(plain.items) == 4
     moments = [moment for moment, _ in archived.arrivals][1:]
     assert moments[-1] - moments[0] >= 0.8 * (len(moments) - 1) * DELAY
-    assert archived.archived == {each.split(" ")[1] for each in archived.asked}
+    assert archived.archived == {each.split(" ")[1] for each in archived.requested}
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,6 @@ def test_as_many_requests_are_in_flight_as_without_the_line(
     tmp_path: Path, kind: str, settings: dict[str, str], most: int
 ) -> None:
     plain, archived = both(
-        "wide.py", answer, tmp_path, arguments={"kind": kind}, settings=settings, gathers=most
+        "wide.py", respond, tmp_path, arguments={"kind": kind}, settings=settings, gathers=most
     )
     assert plain.most_in_flight == archived.most_in_flight == most

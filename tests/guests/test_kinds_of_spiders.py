@@ -124,24 +124,24 @@ def items_of(ran: Ran, kind: str) -> list[str]:
     return sorted(json.dumps(item, sort_keys=True) for item in found)
 
 
-def asked_of(ran: Ran, kind: str) -> list[str]:
+def requested_of(ran: Ran, kind: str) -> list[str]:
     host = f"Host: {HOSTS[kind]}:".encode()
     return [" ".join(head.decode("latin-1").split(" ")[:2]) for _, head in ran.arrivals if host in head]
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_it_scrapes_and_asks_what_it_does_without_the_line(runs: tuple[Ran, Ran], kind: str) -> None:
+def test_it_scrapes_and_requests_what_it_does_without_the_line(runs: tuple[Ran, Ran], kind: str) -> None:
     plain, archived = runs
     assert len(items_of(plain, kind)) == KINDS[kind], plain.log
     assert items_of(archived, kind) == items_of(plain, kind)
-    assert asked_of(archived, kind) == asked_of(plain, kind)
+    assert requested_of(archived, kind) == requested_of(plain, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_response_that_it_saw_is_archived(runs: tuple[Ran, Ran], kind: str) -> None:
     archived = runs[1]
     kept = rows(archived.archive / kind)
-    asked = [each.split(" ")[1] for each in asked_of(archived, kind)]
-    assert sorted(target_of(row["url"]) for row in kept) == sorted(asked)
+    requested = [each.split(" ")[1] for each in requested_of(archived, kind)]
+    assert sorted(target_of(row["url"]) for row in kept) == sorted(requested)
     for row in kept:
         assert bool(row["warc_file"]) == bool(row["status"]), row["url"]

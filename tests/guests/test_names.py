@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_resolver_that_the_project_names_is_asked(tmp_path: Path) -> None:
+def test_the_resolver_that_the_project_names_is_used(tmp_path: Path) -> None:
     settings = {"TWISTED_DNS_RESOLVER": "named.Resolver", "RETRY_TIMES": "0"}
     _, archived = both("named.py", lambda _: page(b"ok"), tmp_path, settings=settings)
     assert archived.scraped == {

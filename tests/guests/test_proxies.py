@@ -1,4 +1,4 @@
-"""Proxies with passwords are asked as without the line, and the archive does not have the password."""
+"""Proxies with passwords are used as without the line; the archive does not have the password."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SECRET = b"Basic " + base64.b64encode(b"user:pass")
 
 
 def nothing(_: bytes) -> bytes:
-    raise AssertionError("the server was asked without the proxy")
+    raise AssertionError("the server was contacted without the proxy")
 
 
 def through(proxy: str, url: str) -> dict[str, str]:
@@ -40,19 +40,19 @@ def archived_bytes(ran: Ran) -> bytes:
 def test_a_password_for_the_proxy_is_in_no_record_of_a_plain_request(
     tmp_path: Path, scheme: str
 ) -> None:
-    asked: list[bytes] = []
+    requested: list[bytes] = []
 
     def serve(channel: socket.socket) -> None:
         while request := read_request(channel):
-            asked.append(request)
+            requested.append(request)
             channel.sendall(SAID)
 
     with LoopbackServer(serve) as proxy:
         arguments = through(f"{scheme}user:pass@127.0.0.1:{proxy.port}", "http://shop.example/a")
-        _, archived = both("asking.py", nothing, tmp_path, arguments=arguments)
+        _, archived = both("single_request.py", nothing, tmp_path, arguments=arguments)
     assert archived.items[0]["said"] == "said"
-    assert len(asked) == 2
-    for request in asked:
+    assert len(requested) == 2
+    for request in requested:
         assert request.startswith(b"GET http://shop.example/a HTTP/1.1\r\n")
         assert b"\r\nProxy-Authorization: " + SECRET in request
     assert archived.archived == {"/a"}
@@ -72,9 +72,9 @@ def test_a_tunnel_is_opened_with_the_password_which_does_not_go_through_it(tmp_p
         arguments = through(
             f"http://user:pass@127.0.0.1:{server.port}", f"https://shop.example:{origin.port}/a"
         )
-        _, archived = both("asking.py", nothing, tmp_path, arguments=arguments)
+        _, archived = both("single_request.py", nothing, tmp_path, arguments=arguments)
     assert archived.items[0]["said"] == "said"
-    assert [SECRET in request for request in proxy.asked] == [True, True]
+    assert [SECRET in request for request in proxy.requested] == [True, True]
     assert len(received) == 2
     assert not any(b"uthorization" in request for request in received)
     assert b"uthorization" not in archived_bytes(archived)
@@ -91,6 +91,8 @@ def test_a_socks_proxy_is_given_its_password(tmp_path: Path, user: str, item: di
     with LoopbackServer(always(SAID)) as origin, LoopbackServer(proxy.socks5) as server:
         arguments = through(f"socks5h://{user}127.0.0.1:{server.port}", f"{origin.url}/a")
         settings = {"RETRY_TIMES": "0"}
-        ran = run("asking.py", nothing, tmp_path, has_line=True, arguments=arguments, settings=settings)
+        ran = run(
+            "single_request.py", nothing, tmp_path, has_line=True, arguments=arguments, settings=settings
+        )
     assert item.items() <= ran.items[0].items(), ran.log
-    assert len(proxy.asked) == ("said" in item)
+    assert len(proxy.requested) == ("said" in item)

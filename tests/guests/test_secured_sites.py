@@ -23,13 +23,13 @@ SAID = page(b"said", "Content-Type: text/plain")
 
 
 def nothing(_: bytes) -> bytes:
-    raise AssertionError("this server is not the one to ask")
+    raise AssertionError("this server is not the one to contact")
 
 
 def test_a_certificate_of_no_known_authority_is_taken_and_noted(tmp_path: Path) -> None:
     with LoopbackServer(secured(context(trustme.CA()), always(SAID))) as server:
         url = server.url.replace("http:", "https:") + "/a"
-        _, archived = both("asking.py", nothing, tmp_path, arguments={"url": url})
+        _, archived = both("single_request.py", nothing, tmp_path, arguments={"url": url})
     assert archived.items[0]["said"] == "said"
     assert archived.items[0]["certificate"] is True
     (row,) = rows(archived.archive)
@@ -44,7 +44,9 @@ def test_what_the_project_refuses_is_refused(tmp_path: Path, settings: dict[str,
     with LoopbackServer(secured(tls, always(SAID))) as server:
         url = server.url.replace("http:", "https:") + "/a"
         settings = {"RETRY_TIMES": "0", **settings}
-        _, archived = both("asking.py", nothing, tmp_path, arguments={"url": url}, settings=settings)
+        _, archived = both(
+            "single_request.py", nothing, tmp_path, arguments={"url": url}, settings=settings
+        )
     assert archived.items[0].keys() == {"missed"}
     assert [row["error"] for row in rows(archived.archive)] != [""]
 
@@ -63,5 +65,5 @@ def test_requests_come_from_the_address_that_the_project_names(tmp_path: Path, g
         settings = {"DOWNLOAD_BIND_ADDRESS": "127.0.0.9"} if given_by == "setting" else {}
         if given_by == "meta":
             arguments["meta"] = json.dumps({"bindaddress": "127.0.0.9"})
-        both("asking.py", nothing, tmp_path, arguments=arguments, settings=settings)
+        both("single_request.py", nothing, tmp_path, arguments=arguments, settings=settings)
     assert peers == ["127.0.0.9"] * 2

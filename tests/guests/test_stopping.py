@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 PAGES = 15
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     number = int(head.split(b" ")[1][1:])
     children = [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
     links = "".join(f'<a href="/{child}">x</a>' for child in children)
@@ -23,23 +23,23 @@ def answer(head: bytes) -> bytes:
 
 def stopped_and_resumed(directory: Path, *, has_line: bool) -> tuple[Ran, Ran]:
     """Run the spider until it has read a few pages, and again in the same directory."""
-    with GuestServer(answer) as server:
+    with GuestServer(respond) as server:
         stops = {"CLOSESPIDER_PAGECOUNT": "5"}
         first = run_on(server, "walking.py", directory, has_line=has_line, settings=stops)
         return first, run_on(server, "walking.py", directory, has_line=has_line)
 
 
-def test_a_crawl_that_is_stopped_and_resumed_asks_and_scrapes_as_without_the_line(
+def test_a_crawl_that_is_stopped_and_resumed_requests_and_scrapes_as_without_the_line(
     tmp_path: Path,
 ) -> None:
     plain = stopped_and_resumed(tmp_path / "plain", has_line=False)
     archived = stopped_and_resumed(tmp_path / "archived", has_line=True)
     for two in (plain, archived):
         assert [ran.returncode for ran in two] == [0, 0], two[0].log + two[1].log
-        assert 1 < len(two[0].asked) < PAGES
+        assert 1 < len(two[0].requested) < PAGES
         # Which request is the last before the stop is a matter of moments.
-        asked = [each for ran in two for each in ran.asked]
-        assert sorted(asked) == sorted(f"GET /{number}" for number in range(PAGES))
+        requested = [each for ran in two for each in ran.requested]
+        assert sorted(requested) == sorted(f"GET /{number}" for number in range(PAGES))
         assert sorted(int(item["page"]) for ran in two for item in ran.items) == list(range(PAGES))
     assert plain[0].scraped | plain[1].scraped == archived[0].scraped | archived[1].scraped
     assert archived[1].archived == {f"/{number}" for number in range(PAGES)}
@@ -48,27 +48,27 @@ def test_a_crawl_that_is_stopped_and_resumed_asks_and_scrapes_as_without_the_lin
 def test_a_spider_gets_nothing_of_another_one_that_was_stopped_in_the_same_directory(
     tmp_path: Path,
 ) -> None:
-    with GuestServer(answer) as server:
+    with GuestServer(respond) as server:
         stops = {"CLOSESPIDER_PAGECOUNT": "3", "JOBDIR": "walking"}
         run_on(server, "walking.py", tmp_path, has_line=True, settings=stops)
         other = run_on(
-            server, "asking.py", tmp_path, has_line=True, arguments={"url": f"{server.url}/14"}
+            server, "single_request.py", tmp_path, has_line=True, arguments={"url": f"{server.url}/14"}
         )
-    assert other.asked == ["GET /14"]
+    assert other.requested == ["GET /14"]
     assert [item["page"] for item in other.items] == ["/14"]
     assert other.archived > {"/0", "/14"}
 
 
-def test_what_waited_when_the_spider_was_killed_is_asked_for_and_read_by_the_next_run(
+def test_what_waited_when_the_spider_was_killed_is_requested_and_read_by_the_next_run(
     tmp_path: Path,
 ) -> None:
-    with GuestServer(answer) as server:
+    with GuestServer(respond) as server:
         killed = run_on(server, "walking.py", tmp_path, has_line=True, arguments={"dies_in": "5"})
         resumed = run_on(server, "walking.py", tmp_path, has_line=True)
     assert killed.returncode == -signal.SIGKILL
     assert resumed.returncode == 0, resumed.log
-    done = {target for target in killed.asked if target != "GET /5"}
+    done = {target for target in killed.requested if target != "GET /5"}
     unread = {f"GET /{number}" for number in range(PAGES)} - done
-    assert "GET /5" in killed.asked
-    assert {each for each in resumed.asked if each != "GET /0"} == unread
+    assert "GET /5" in killed.requested
+    assert {each for each in resumed.requested if each != "GET /0"} == unread
     assert {f"GET /{item['page']}" for item in resumed.items} >= unread

@@ -1,4 +1,4 @@
-"""Servers that get TLS wrong, on purpose or not. Nothing is asked for over such a connection."""
+"""Servers that get TLS wrong, on purpose or not. Nothing is requested over such a connection."""
 
 from __future__ import annotations
 

@@ -181,7 +181,7 @@ DEEPER = "/deeper/"
 
 
 def _generated(path: str) -> bytes:
-    """Return the page at a *path* that is made up as it is asked for."""
+    """Return the page at a *path* that is made up as it is requested."""
     for first, (template, kind) in ENDLESS.items():
         before, _, after = first.rpartition("0")
         if path.startswith(before) and path.endswith(after):

@@ -40,7 +40,7 @@ class Behaviour:
     name: str
     serve: Callable[[Peer], None]
     expected: tuple[Expected, ...] = (Expected(status=200),)
-    """Of every URL that leads here, and that an answer from here leads to, in any order."""
+    """Of every URL that leads here, and that a response from here leads to, in any order."""
     paths: tuple[str, ...] = ("/",)
     scheme: str = "http"
 

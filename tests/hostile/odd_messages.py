@@ -25,19 +25,19 @@ def _length(value: bytes, body: bytes = b"hello", *more: bytes) -> bytes:
 
 
 def _smuggle(peer: Peer) -> None:
-    """Answer the first request twice, so that the second answer could be taken for the next one's."""
+    """Send two responses to the first request; the second could be taken for the next one's."""
     path = peer.path()
     peer.send(page(b"genuine " + path) + FORGED)
-    # Whoever comes back on this connection gets nothing but what was sent unasked.
+    # Whoever comes back on this connection gets nothing but what was sent unsolicited.
     peer.hold()
 
 
 def _smuggle_late(peer: Peer) -> None:
-    """Keep the connection, and send an answer to a request that was never made."""
+    """Keep the connection, and send a response to a request that was never made."""
     while path := peer.path():
         peer.send(page(b"genuine " + path))
         # The exchange is over, and the next one, a second later, has not begun. No client can tell what
-        # meets a request on its way from the answer to it.
+        # meets a request on its way from the response to it.
         peer.wait(0.05)
         peer.send(FORGED)
 
@@ -176,10 +176,10 @@ CHUNKS = (
 
 SMUGGLED = (
     Behaviour(
-        name="an-answer-too-many", serve=_smuggle, paths=("/1", "/2"), expected=(found(), found())
+        name="a-response-too-many", serve=_smuggle, paths=("/1", "/2"), expected=(found(), found())
     ),
     Behaviour(
-        name="an-answer-too-many-and-late",
+        name="a-response-too-many-and-late",
         serve=_smuggle_late,
         paths=("/1", "/2"),
         expected=(found(), found()),

@@ -24,7 +24,7 @@ def _text(body: bytes) -> bytes:
 
 
 def _robots(name: str, robots: Serve, *expected: Expected) -> Behaviour:
-    """Serve robots.txt by *robots*, which is called when it was asked for; expect rows of two pages."""
+    """Serve robots.txt by *robots*, which is called when it was requested; expect rows of two pages."""
 
     def serve(peer: Peer) -> None:
         path = peer.path()

@@ -21,7 +21,7 @@ MIB = 1024**2
 
 
 def says(data: bytes, *, then_holds: bool = False) -> Serve:
-    """Answer one request with *data*, and close, or keep the connection and fall silent."""
+    """Respond to one request with *data*, and close, or keep the connection and fall silent."""
 
     def serve(peer: Peer) -> None:
         if peer.request():
@@ -33,7 +33,7 @@ def says(data: bytes, *, then_holds: bool = False) -> Serve:
 
 
 def pours(begun: bytes, block: bytes) -> Serve:
-    """Answer one request with *begun* and then with *block* without end."""
+    """Respond to one request with *begun* and then with *block* without end."""
 
     def serve(peer: Peer) -> None:
         peer.request()
@@ -44,7 +44,7 @@ def pours(begun: bytes, block: bytes) -> Serve:
 
 
 def drips(begun: bytes, dripped: bytes, *, every: float = 0.1, size: int = 1) -> Serve:
-    """Answer one request with *begun* and then with *dripped*, slowly."""
+    """Respond to one request with *begun* and then with *dripped*, slowly."""
 
     def serve(peer: Peer) -> None:
         peer.request()
@@ -55,7 +55,7 @@ def drips(begun: bytes, dripped: bytes, *, every: float = 0.1, size: int = 1) ->
 
 
 def resets(begun: bytes) -> Serve:
-    """Answer one request with *begun* and break the connection off."""
+    """Respond to one request with *begun* and break the connection off."""
 
     def serve(peer: Peer) -> None:
         peer.request()

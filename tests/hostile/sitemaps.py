@@ -38,7 +38,7 @@ def index(*urls: bytes) -> bytes:
 
 
 def _serves(document: bytes, *fields: bytes) -> Serve:
-    """Send *document* to whoever asks for a sitemap, and a page to others."""
+    """Send *document* to any client that requests a sitemap, and a page to others."""
 
     def serve(peer: Peer) -> None:
         path = peer.path()

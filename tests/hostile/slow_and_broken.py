@@ -26,21 +26,21 @@ def _close_unread(peer: Peer) -> None:
     peer.socket.recv(1, socket.MSG_PEEK)
 
 
-def _close_when_asked(peer: Peer) -> None:
+def _close_when_requested(peer: Peer) -> None:
     peer.request()
 
 
-def _reset_when_asked(peer: Peer) -> None:
+def _reset_when_requested(peer: Peer) -> None:
     peer.request()
     peer.reset()
 
 
-def _answer_before_the_request(peer: Peer) -> None:
+def _respond_before_the_request(peer: Peer) -> None:
     peer.send(OK + FIVE)
     peer.request()
 
 
-def _answer_in_single_bytes(peer: Peer) -> None:
+def _respond_in_single_bytes(peer: Peer) -> None:
     """Every byte in a packet of its own, at a rate that is fast enough."""
     peer.request()
     for number in range(len(OK + FIVE)):
@@ -66,15 +66,15 @@ SLOW_AND_BROKEN = (
         drips(OK + b"\r\n", _LONG, every=0.1, size=100),
         found(truncated="time"),
     ),
-    one("single-bytes-that-are-quick-enough", _answer_in_single_bytes),
+    one("single-bytes-that-are-quick-enough", _respond_in_single_bytes),
     one("silence", _silence, failed("response-timeout")),
     one("silence-in-the-status-line", says(b"HTTP/1.", then_holds=True), found(truncated="time")),
     one("silence-in-a-header", says(_HALF_HEAD, then_holds=True), found(truncated="time")),
     one("silence-in-the-body", says(_HALF_BODY, then_holds=True), found(truncated="time")),
     one("silence-in-a-chunk", says(CHUNKED + b"5\r\nhe", then_holds=True), found(truncated="time")),
     one("closed-without-reading", _close_unread, failed("connection-reset")),
-    one("closed-when-asked", _close_when_asked, failed("empty-response")),
-    one("reset-when-asked", _reset_when_asked, failed("connection-reset")),
+    one("closed-when-requested", _close_when_requested, failed("empty-response")),
+    one("reset-when-requested", _reset_when_requested, failed("connection-reset")),
     one("reset-in-the-status-line", resets(b"HTTP/1.1 2"), found(truncated="disconnect")),
     one("reset-in-a-header", resets(_HALF_HEAD), found(truncated="disconnect")),
     one("reset-in-the-body", resets(_HALF_BODY), found(truncated="disconnect")),
@@ -83,5 +83,5 @@ SLOW_AND_BROKEN = (
     one("closed-in-the-body", says(_HALF_BODY), found(truncated="disconnect")),
     one("closed-in-a-chunk", says(CHUNKED + b"5\r\nhe"), found(truncated="disconnect")),
     one("closed-in-a-chunk-size", says(CHUNKED + b"5\r\nhello\r\n1"), found(truncated="disconnect")),
-    one("an-answer-before-the-request", _answer_before_the_request),
+    one("a-response-before-the-request", _respond_before_the_request),
 )

@@ -45,7 +45,7 @@ def crawled(tmp_path_factory: pytest.TempPathFactory) -> Crawled:
         seeds = write_jsonl(directory / "seeds.jsonl", [{"url": url} for _, url in server.urls()])
         line = [sys.executable, "-m", "scrapy", "runspider", reading_spider.__file__, "-o", str(feed)]
         line += ["-a", f"file={seeds}", "-a", f"out={out}"]
-        # Scrapy's cookies would ask the web for a list of public suffixes.
+        # Scrapy's cookies would fetch a list of public suffixes.
         for name, value in {**QUICK, **SHORT, "COOKIES_ENABLED": "0"}.items():
             line += ["-s", f"{name}={value}"]
         ended = run_watched(line, log=directory / "log", within=150)

@@ -62,9 +62,9 @@ def middleware() -> TolerantDecodingMiddleware:
 def _decode(middleware: TolerantDecodingMiddleware, coding: str, body: bytes) -> Response:
     url = "http://127.66.0.1/"
     response = Response(url, body=body, headers={"Content-Encoding": coding})
-    answered = middleware.process_response(Request(url), response)
-    assert isinstance(answered, Response)
-    return answered
+    responded = middleware.process_response(Request(url), response)
+    assert isinstance(responded, Response)
+    return responded
 
 
 @pytest.mark.parametrize("coding", BOMBS)
@@ -92,9 +92,9 @@ def test_what_is_not_in_its_coding_is_handed_on_as_it_came(
 
 def test_a_coding_whose_name_is_no_text_costs_no_page(middleware: TolerantDecodingMiddleware) -> None:
     response = Response("http://127.66.0.1/", body=_WORDS, headers={"Content-Encoding": b"\xff\xfe"})
-    answered = middleware.process_response(Request(response.url), response)
-    assert isinstance(answered, Response)
-    assert (answered.body, answered.flags) == (_WORDS, ["undecodable"])
+    responded = middleware.process_response(Request(response.url), response)
+    assert isinstance(responded, Response)
+    assert (responded.body, responded.flags) == (_WORDS, ["undecodable"])
 
 
 def test_two_codings_are_undone_and_forty_two_are_not(middleware: TolerantDecodingMiddleware) -> None:

@@ -88,18 +88,18 @@ def test_memory_stays_bounded(crawled: Crawled) -> None:
     assert 0 < crawled.ended.peak < MOST_MEMORY, crawled.ended.peak / MIB
 
 
-def test_the_archive_is_whole_and_holds_what_was_asked_and_nothing_else(crawled: Crawled) -> None:
+def test_the_archive_is_whole_and_holds_what_was_requested_and_nothing_else(crawled: Crawled) -> None:
     check_archive(crawled.out)
 
 
 def test_no_address_outside_of_the_allowed_network_is_dialled(crawled: Crawled) -> None:
     assert crawled.server.forbidden == []
-    asked = [row for found in crawled.by_behaviour.values() for row in found if row["ip_address"]]
-    assert {row["ip_address"].rpartition(".")[0].rpartition(".")[0] for row in asked} == {"127.66"}
+    requested = [row for found in crawled.by_behaviour.values() for row in found if row["ip_address"]]
+    assert {row["ip_address"].rpartition(".")[0].rpartition(".")[0] for row in requested} == {"127.66"}
 
 
-def test_an_answer_too_many_is_nobodys_answer(crawled: Crawled) -> None:
-    for name in ("an-answer-too-many", "an-answer-too-many-and-late"):
+def test_a_response_too_many_belongs_to_no_request(crawled: Crawled) -> None:
+    for name in ("a-response-too-many", "a-response-too-many-and-late"):
         for row in crawled.by_behaviour[name]:
             _, block = record(crawled.out, row)
             path = row["url"].rpartition("/")[2].encode()

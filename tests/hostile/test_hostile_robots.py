@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OBEYING = SHORT | {
     "AMICRAWL_ROBOTS": "obey",
     "AMICRAWL_MAX_CRAWL_DELAY": "0.2",
-    # A robots.txt that cannot be had is asked for again after a minute.
+    # A robots.txt that cannot be had is requested again after a minute.
     "CLOSESPIDER_TIMEOUT": "5",
 }
 
@@ -67,10 +67,10 @@ def test_a_robots_txt_decides_no_more_than_it_may(crawled: Crawled, behaviour: B
     assert sorted(found, key=repr) == sorted(behaviour.expected, key=repr)
 
 
-def test_every_robots_txt_is_archived_and_asked_for_a_bounded_number_of_times(crawled: Crawled) -> None:
-    asked = [row["host"] for row in crawled.robots]
-    assert set(asked) >= set(crawled.server.behaviours)
-    assert max(map(asked.count, asked)) <= 25
+def test_every_robots_txt_is_archived_and_requested_a_bounded_number_of_times(crawled: Crawled) -> None:
+    requested = [row["host"] for row in crawled.robots]
+    assert set(requested) >= set(crawled.server.behaviours)
+    assert max(map(requested.count, requested)) <= 25
 
 
 def test_the_rest_of_the_crawl_is_bounded_and_whole(crawled: Crawled) -> None:

@@ -73,11 +73,11 @@ def test_only_what_sitemaps_may_name_is_fetched(crawled: Crawled) -> None:
     }
 
 
-def test_indexes_are_followed_to_a_depth_and_each_sitemap_is_asked_for_once(crawled: Crawled) -> None:
-    asked = Counter(row["url"] for row in rows(crawled.out) if "sitemap" in row["url"])
-    assert max(asked.values()) == 1
+def test_indexes_are_followed_to_a_depth_and_each_sitemap_is_requested_once(crawled: Crawled) -> None:
+    requested = Counter(row["url"] for row in rows(crawled.out) if "sitemap" in row["url"])
+    assert max(requested.values()) == 1
     # Of the indexes that name two more each, down to five below the first.
-    assert len(asked) < len(SITEMAPS) + 2**6
+    assert len(requested) < len(SITEMAPS) + 2**6
 
 
 def test_hostile_sitemaps_leave_the_crawl_bounded_and_whole(crawled: Crawled) -> None:

@@ -99,9 +99,9 @@ def check_archive(directory: Path) -> None:
         read_block(item)
     stored = [row["record_id"] for row in found if row["warc_file"]]
     assert sorted(ids) == sorted(stored)
-    answers = len(stored)
-    assert kinds.pop("revisit", 0) + kinds.pop("response", 0) == answers
-    assert kinds == {"warcinfo": len(files), "request": answers}
+    responses = len(stored)
+    assert kinds.pop("revisit", 0) + kinds.pop("response", 0) == responses
+    assert kinds == {"warcinfo": len(files), "request": responses}
 
 
 def raw_controls(said: str) -> list[str]:

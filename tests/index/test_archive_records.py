@@ -105,7 +105,7 @@ def test_a_dictionary_counts_at_the_begin_of_a_file_only(tmp_path: Path) -> None
     assert (uris(found), broken) == (URIS, [])
 
 
-def test_http_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_http_is_read_when_it_is_requested(tmp_path: Path) -> None:
     body = b"5\r\nhello\r\n0\r\n\r\n"
     block = b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n" + http(
         body, Transfer_Encoding="chunked", Content_Type="text/html", X="1"
@@ -120,7 +120,7 @@ def test_http_is_read_when_it_is_asked_for(tmp_path: Path) -> None:
     assert record.content(3) == b"hel"
 
 
-def test_content_is_decoded_as_far_as_asked(tmp_path: Path) -> None:
+def test_content_is_decoded_as_far_as_requested(tmp_path: Path) -> None:
     block = http(gzip_member(b"a" * 10_000), Content_Encoding="gzip")
     (record,), _ = read(tmp_path / "c.warc", warc("response", URL, block))
     assert record.payload == gzip_member(b"a" * 10_000)
@@ -132,15 +132,15 @@ def test_a_request_has_no_status_and_other_records_no_http(tmp_path: Path) -> No
     data = warc("request", URL, http(b"", first="GET / HTTP/1.1")) + warc(
         "response", "dns:a", b"HTTP/1.1 200 OK\r\n\r\n", Content_Type="text/dns"
     )
-    (request, answer), _ = read(tmp_path / "r.warc", data)
+    (request, result), _ = read(tmp_path / "r.warc", data)
     assert (request.http_status, request.http_head[:3]) == (None, b"GET")
-    assert (answer.is_http, answer.http_status, answer.http_head, answer.http_fields) == (
+    assert (result.is_http, result.http_status, result.http_head, result.http_fields) == (
         False,
         None,
         b"",
         [],
     )
-    assert answer.payload == answer.block == b"HTTP/1.1 200 OK\r\n\r\n"
+    assert result.payload == result.block == b"HTTP/1.1 200 OK\r\n\r\n"
 
 
 def test_header_fields_are_read_tolerantly(tmp_path: Path) -> None:
@@ -331,7 +331,7 @@ def test_wherever_a_file_is_cut_whole_records_are_read_and_the_rest_is_told(
         assert broken or any(border - closing <= cut <= border for border in borders)
 
 
-def test_a_body_is_decoded_as_far_as_it_is_asked_for_whatever_was_before(tmp_path: Path) -> None:
+def test_a_body_is_decoded_as_far_as_it_is_requested_whatever_was_before(tmp_path: Path) -> None:
     block = http(gzip_member(b"0123456789"), Content_Encoding="gzip")
     [record], _ = read(tmp_path / "x.warc.gz", packed([warc("response", block=block)]))
     for limit in (4, 10, 3, 11, 5, 12):

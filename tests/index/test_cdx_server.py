@@ -26,7 +26,14 @@ from index.lookup_lines import cluster, line, pages, plain
 from loopback import environment
 from typer.testing import CliRunner
 
-from amicrawl.archive.index.lookup.query import FORMATS, Bounds, IndexRow, TooMuch, answer, count_pages
+from amicrawl.archive.index.lookup.query import (
+    FORMATS,
+    Bounds,
+    IndexRow,
+    TooMuch,
+    count_pages,
+    response_lines,
+)
 from amicrawl.archive.index.lookup.request import MatchType, filter_of, key_range, request_of
 from amicrawl.archive.index.lookup.server import CdxServer
 from amicrawl.archive.index.lookup.source import IndexSource, SortedFile, open_sources
@@ -74,7 +81,7 @@ def found(sources: list[IndexSource], url: str, **given: str | list[str]) -> lis
     """Return key and time of the lines that a query finds."""
     parameters = {name: [value] if isinstance(value, str) else value for name, value in given.items()}
     request = request_of({"url": [url], **parameters})
-    rows = [each.decode().split(" ", 2) for each in answer(request, sources)]
+    rows = [each.decode().split(" ", 2) for each in response_lines(request, sources)]
     return [f"{key.removeprefix('com,example')} {time.rstrip('0')}" for key, time, _ in rows]
 
 
@@ -187,7 +194,7 @@ def test_filters_contain_equal_match_and_turn_round(
     ("expression", "is_kept"),
     [("(a+)+$", False), ("(?:a|aa)+$", False), ("^(([a-z])+.)+[A-Z]([a-z])+$", False), ("(.*)*x", True)],
 )
-def test_an_expression_that_backtracking_would_never_end_gets_its_answer(
+def test_an_expression_that_backtracking_would_never_end_gets_its_response(
     expression: str, is_kept: bool
 ) -> None:
     row = IndexRow(line(f"com,example)/{'a' * 5000}!", "2020"))
@@ -239,7 +246,7 @@ def test_a_revisit_is_told_with_its_original(tmp_path: Path) -> None:
     lonely = line("com,example)/", "2022", digest="Y", mime="warc/revisit")
     source = SortedFile(plain([original, repeated, lonely], tmp_path / "x.cdxj"))
     request = request_of({"url": ["example.com"], "resolveRevisits": ["true"], "output": ["json"]})
-    first, second, third = map(json.loads, answer(request, [source]))
+    first, second, third = map(json.loads, response_lines(request, [source]))
     assert (first["orig.offset"], first["offset"], first["mime"]) == ("-", "7", "text/html")
     assert (second["orig.offset"], second["orig.length"], second["orig.filename"]) == ("7", "9", "a.gz")
     assert (second["mime"], second["status"]) == ("text/html", "200")
@@ -251,11 +258,11 @@ def test_a_revisit_is_told_with_its_original(tmp_path: Path) -> None:
             "filter": ["=status:200", "=mime:text/html"],
         }
     )
-    assert len(list(answer(filtered, [source]))) == 2
+    assert len(list(response_lines(filtered, [source]))) == 2
     later = request_of(
         {"url": ["example.com"], "resolveRevisits": ["true"], "from": ["2021"], "limit": ["1"]}
     )
-    (only,) = answer(later, [source])
+    (only,) = response_lines(later, [source])
     assert b'"orig.offset": "7"' in only
 
 
@@ -295,16 +302,19 @@ def test_pages_are_those_of_a_cluster(tmp_path: Path) -> None:
     lines = pages(25)
     cluster(lines, tmp_path)
     (source,) = open_sources([tmp_path])
-    asked = {"url": ["example.com/*"], "pageSize": ["2"]}
-    assert count_pages(request_of(asked), [source]) == (3, 2, 5)
-    turned = [list(answer(request_of(asked | {"page": [str(page)]}), [source])) for page in range(3)]
+    requested = {"url": ["example.com/*"], "pageSize": ["2"]}
+    assert count_pages(request_of(requested), [source]) == (3, 2, 5)
+    turned = [
+        list(response_lines(request_of(requested | {"page": [str(page)]}), [source]))
+        for page in range(3)
+    ]
     assert [len(page) for page in turned] == [10, 10, 5]
     assert [each.rstrip() for page in turned for each in page] == lines
     with pytest.raises(UsageError, match="no page 3: the last one is 2"):
-        list(answer(request_of(asked | {"page": ["3"]}), [source]))
+        list(response_lines(request_of(requested | {"page": ["3"]}), [source]))
     missing = {"url": ["example.com/missing"]}
     assert count_pages(request_of(missing), [source]) == (0, 10, 0)
-    assert list(answer(request_of(missing | {"page": ["0"]}), [source])) == []
+    assert list(response_lines(request_of(missing | {"page": ["0"]}), [source])) == []
 
 
 def test_a_range_beyond_the_cluster_and_one_in_the_middle_of_a_block_are_counted_right(
@@ -367,25 +377,25 @@ def test_hostile_lines_raise_nothing_but_our_errors(
     with contextlib.suppress(AmicrawlError):
         source = SortedFile(path)
         for output in FORMATS:
-            for each in answer(request_of(given | {"output": [output]}), [source]):
+            for each in response_lines(request_of(given | {"output": [output]}), [source]):
                 assert each.count(b"\n") == 1
 
 
-def test_work_is_bounded_and_a_cut_answer_is_never_given(tmp_path: Path) -> None:
+def test_work_is_bounded_and_a_cut_response_is_never_given(tmp_path: Path) -> None:
     source = SortedFile(plain(pages(200), tmp_path / "x.cdxj"))
 
-    def ask(bounds: Bounds, **given: str) -> int:
+    def count(bounds: Bounds, **given: str) -> int:
         request = request_of({"url": ["*"]} | {name: [value] for name, value in given.items()})
-        return len(list(answer(request, [source], bounds=bounds)))
+        return len(list(response_lines(request, [source], bounds=bounds)))
 
     wide = Bounds(1000, 1000, 10**6)
-    assert ask(wide) == 200
+    assert count(wide) == 200
     for bounds in (wide._replace(scanned=100), wide._replace(lines=100), wide._replace(octets=1000)):
         for order in ({}, {"sort": "reverse"}, {"closest": "2020"}):
             with pytest.raises(TooMuch):
-                ask(bounds, **order)
-    assert ask(wide._replace(lines=100), limit="100") == 100
-    assert ask(wide._replace(scanned=100), limit="50") == 50
+                count(bounds, **order)
+    assert count(wide._replace(lines=100), limit="100") == 100
+    assert count(wide._replace(scanned=100), limit="50") == 50
 
 
 # The server
@@ -414,30 +424,32 @@ def get(server: CdxServer, path: str, *, method: str = "GET", **fields: str) -> 
             return error.code, error.headers, error.read()
 
 
-def asked(server: CdxServer, **given: str) -> tuple[int, Any, bytes]:
+def requested(server: CdxServer, **given: str) -> tuple[int, Any, bytes]:
     return get(server, f"/cdx?{urlencode(given)}")
 
 
-def test_the_server_answers_in_each_form(server: CdxServer) -> None:
-    status, fields, body = asked(server, url="http://example.com/p000003")
+def test_the_server_responds_in_each_form(server: CdxServer) -> None:
+    status, fields, body = requested(server, url="http://example.com/p000003")
     assert (status, body) == (200, pages(4)[3] + b"\n")
     assert fields["Content-Type"] == "text/x-cdxj"
     assert fields["X-Content-Type-Options"] == "nosniff"
-    status, fields, body = asked(
+    status, fields, body = requested(
         server, url="example.com/p000003", output="json", fl="urlkey,statuscode"
     )
     assert json.loads(body) == {"urlkey": "com,example)/p000003", "status": "200"}
     assert fields["Content-Type"] == "application/x-ndjson"
-    status, _, body = asked(server, url="example.com/*", fields="timestamp", output="text", limit="2")
+    status, _, body = requested(
+        server, url="example.com/*", fields="timestamp", output="text", limit="2"
+    )
     assert body == b"20200101000000\n20200101000001\n"
 
 
 def test_the_server_turns_pages_and_says_when_there_is_none(server: CdxServer) -> None:
-    status, fields, body = asked(server, url="example.com/p*", pageSize="2", showNumPages="true")
+    status, fields, body = requested(server, url="example.com/p*", pageSize="2", showNumPages="true")
     assert (status, fields["Content-Type"]) == (200, "application/json")
     assert json.loads(body) == {"pages": 3, "pageSize": 2, "blocks": 5}
-    assert len(asked(server, url="example.com/p*", pageSize="2", page="2")[2].splitlines()) == 5
-    status, _, body = asked(server, url="example.com/p*", pageSize="2", page="3")
+    assert len(requested(server, url="example.com/p*", pageSize="2", page="2")[2].splitlines()) == 5
+    status, _, body = requested(server, url="example.com/p*", pageSize="2", page="3")
     assert (status, json.loads(body)["message"]) == (400, "There is no page 3: the last one is 2.")
 
 
@@ -462,7 +474,7 @@ def test_only_reading_is_allowed_and_only_of_the_index(server: CdxServer) -> Non
 def test_a_bad_request_gets_a_sentence(server: CdxServer) -> None:
     wrong: list[dict[str, str]] = [{}, {"url": "x", "output": "<b>"}, {"url": "x", "filter": "~url:("}]
     for parameters in wrong:
-        status, fields, body = asked(server, **parameters)
+        status, fields, body = requested(server, **parameters)
         assert (status, fields["Content-Type"]) == (400, "application/json")
         assert len(json.loads(body)["message"].split()) > 3
     assert get(server, "/cdx?" + "&".join(f"a{number}=1" for number in range(200)))[0] == 400
@@ -476,7 +488,7 @@ def test_a_page_on_the_web_cannot_have_the_index_read(server: CdxServer) -> None
         assert get(server, "/cdx?url=example.com/p000003", Host=host)[0] == 200
 
 
-def test_a_server_for_all_answers_to_any_name(tmp_path: Path) -> None:
+def test_a_server_for_all_responds_at_any_name(tmp_path: Path) -> None:
     with CdxServer(("0.0.0.0", 0), [SortedFile(plain(LINES, tmp_path / "x.cdxj"))]) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         assert get(server, "/cdx?url=example.com", Host="archive.example")[0] == 200
@@ -494,7 +506,7 @@ def test_more_connections_than_it_serves_are_closed_and_do_no_harm(server: CdxSe
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:  # threads notice the ends of connections one by one
         with contextlib.suppress(OSError):
-            if asked(server, url="example.com/p000003")[0] == 200:
+            if requested(server, url="example.com/p000003")[0] == 200:
                 return
         time.sleep(0.02)
     pytest.fail("the server did not come back")
@@ -533,12 +545,12 @@ def test_a_head_that_drips_is_given_up_however_steadily_it_does(tmp_path: Path) 
 
 def test_more_questions_than_it_works_on_are_put_off(server: CdxServer) -> None:
     for _ in range(4):
-        assert server.answers.acquire(timeout=60)
-    status, fields, _ = asked(server, url="example.com/p000003")
+        assert server.responses.acquire(timeout=60)
+    status, fields, _ = requested(server, url="example.com/p000003")
     for _ in range(4):
-        server.answers.release()
+        server.responses.release()
     assert (status, fields["Retry-After"]) == (503, "1")
-    assert asked(server, url="example.com/p000003")[0] == 200
+    assert requested(server, url="example.com/p000003")[0] == 200
 
 
 def test_an_address_of_ipv6_is_listened_on(tmp_path: Path) -> None:
@@ -570,7 +582,7 @@ def test_a_damaged_index_is_an_error_of_the_server_that_names_no_file(
     (tmp_path / "cdx-00000.gz").write_bytes(b"damaged")
     with CdxServer(("127.0.0.1", 0), open_sources([tmp_path])) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
-        status, _, body = asked(server, url="example.com/*")
+        status, _, body = requested(server, url="example.com/*")
         server.shutdown()
     assert (status, json.loads(body)) == (500, {"message": "The index cannot be read."})
     assert "cdx-00000.gz" in capsys.readouterr().err
@@ -596,7 +608,7 @@ def test_a_file_without_index_lines_is_refused(tmp_path: Path) -> None:
     open_sources([path])
 
 
-def test_the_command_answers_as_the_server_does(tmp_path: Path) -> None:
+def test_the_command_responds_as_the_server_does(tmp_path: Path) -> None:
     cluster(pages(25), tmp_path)
     assert run("query", tmp_path, "--url", "example.com/p000003") == pages(4)[3].decode() + "\n"
     shown = run("query", tmp_path, "--url", "*.example.com", "--fields", "timestamp", "--output", "text",
@@ -618,8 +630,8 @@ def test_a_terminal_is_shown_no_character_that_it_would_obey(tmp_path: Path) -> 
     odd = line("com,example)/odd", "20200101000000", mime="\x1b[2Jtext\u202eplain")
     odd = odd.replace(b"\\u001b", b"\x1b").replace(b"\\u202e", "\u202e".encode())
     (tmp_path / "odd.cdxj").write_bytes(odd + b"\n")
-    asked_for = ["cdx", "query", "--url", "example.com/odd", str(tmp_path)]
-    command = [sys.executable, "-m", "amicrawl", *asked_for]
+    requested_for = ["cdx", "query", "--url", "example.com/odd", str(tmp_path)]
+    command = [sys.executable, "-m", "amicrawl", *requested_for]
     ours, theirs = pty.openpty()
     warm_processes.run(command, stdout=theirs, env=environment(), check=True)
     os.close(theirs)

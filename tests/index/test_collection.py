@@ -183,7 +183,7 @@ def test_what_is_done_is_not_done_again(sources: Path, tmp_path: Path) -> None:
 
     assert run(source, *few, "cdxj,wat").exit_code == 0
     second = products(out)
-    assert second.items() > first.items(), "what is asked for besides is made besides"
+    assert second.items() > first.items(), "what is requested besides is made besides"
 
     (out / "wat" / "x.warc.wat.gz").write_bytes(b"spoilt")
     assert run(source, *few, "cdxj,wat,wet").exit_code == 0
@@ -213,12 +213,12 @@ def test_a_collection_that_is_killed_again_and_again_comes_out_the_same(tmp_path
     source.mkdir()
     for number in range(4):
         write_pages(source / f"{number}.warc.gz", pages(number, of=150))
-    asked = "cdxj,wat,wet"
+    requested = "cdxj,wat,wet"
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    assert run(source, "-o", whole, "-j", "1", "--products", asked).exit_code == 0
+    assert run(source, "-o", whole, "-j", "1", "--products", requested).exit_code == 0
     deaths = 0
     for grace in (0.0, 0.1, 0.02):
-        process = subprocess.Popen([sys.executable, "-c", ALONE, source, killed, asked])
+        process = subprocess.Popen([sys.executable, "-c", ALONE, source, killed, requested])
         while process.poll() is None:
             if list(killed.glob("*/*.open")):
                 time.sleep(grace)
@@ -229,7 +229,7 @@ def test_a_collection_that_is_killed_again_and_again_comes_out_the_same(tmp_path
         for path in killed.glob("w*/*.gz"):
             check_gzip(path)
     assert deaths
-    done = run(source, "-o", killed, "-j", "1", "--products", asked)
+    done = run(source, "-o", killed, "-j", "1", "--products", requested)
     assert done.exit_code == 0, done.output
     assert not list(killed.rglob("*.open"))
     for path in whole.glob("cdxj/*"):
@@ -475,24 +475,24 @@ def test_a_step_that_fails_is_told_and_taken_again(tmp_path: Path) -> None:
     write_pages(source, pages(0))
     (out / "summary.json").mkdir(parents=True)
     (out / "summary.json" / "in the way").touch()
-    asked = ("-o", out, "-j", "1", "--products", "cdxj,table,summary")
-    done = run(source, *asked)
+    requested = ("-o", out, "-j", "1", "--products", "cdxj,table,summary")
+    done = run(source, *requested)
     assert "Detectors" not in done.stderr
     assert isinstance(done.exception, AmicrawlError)
     assert report(out)["made"] == 1, "what was made of the files is told before the steps"
     (out / "summary.json" / "in the way").unlink()
     (out / "summary.json").rmdir()
-    assert run(source, *asked).exit_code == 0
+    assert run(source, *requested).exit_code == 0
     table = {path: path.stat().st_ino for path in (out / "table").rglob("*.parquet")}
-    assert run(source, *asked).exit_code == 0
+    assert run(source, *requested).exit_code == 0
     assert {path: path.stat().st_ino for path in (out / "table").rglob("*.parquet")} == table
     assert json.loads((out / "summary.json").read_bytes())["captures"] == 3
     index = out / "cdxj" / "x.warc.cdxj"
     index.write_bytes(index.read_bytes().replace(b'"status": "200"', b'"status": "404"'))
-    assert run(source, *asked).exit_code == 0
+    assert run(source, *requested).exit_code == 0
     rows = pq.read_table(out / "table", columns=["fetch_status"])["fetch_status"].to_pylist()
     assert rows == [404] * 3, "the steps are taken again for an index changed at equal size"
     write_pages(source, pages(0, of=5))
-    assert run(source, *asked).exit_code == 0
+    assert run(source, *requested).exit_code == 0
     assert json.loads((out / "summary.json").read_bytes())["captures"] == 5
     assert report(out)["steps"]["table"]["rows"] == 5

@@ -359,8 +359,8 @@ def cut(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]
     for number, one in enumerate(CUTS):
         (sources / f"{number}").mkdir()
         (sources / f"{number}" / one.name).write_bytes(SOURCES[one.name].read_bytes()[: one.at])
-    asked = ["-o", str(out), "-j", "1", "--products", "cdxj,wat,wet", "--dir-root", str(sources)]
-    done = CliRunner().invoke(app, ["collection", str(sources), *asked])
+    requested = ["-o", str(out), "-j", "1", "--products", "cdxj,wat,wet", "--dir-root", str(sources)]
+    done = CliRunner().invoke(app, ["collection", str(sources), *requested])
     assert done.exit_code == 5, done.output
     return out, read_object(out / "report.json")
 
@@ -410,8 +410,8 @@ def test_a_file_that_loses_its_middle_keeps_both_ends(tmp_path: Path) -> None:
     # The third and fourth record are half there.
     source.write_bytes(raw[: offsets[2] + 300] + raw[offsets[3] + 300 :])
     out = tmp_path / "out"
-    asked = ["-o", str(out), "-j", "1", "--products", "wat"]
-    assert CliRunner().invoke(app, ["collection", str(source), *asked]).exit_code == 5
+    requested = ["-o", str(out), "-j", "1", "--products", "wat"]
+    assert CliRunner().invoke(app, ["collection", str(source), *requested]).exit_code == 5
     (told,) = read_object(out / "report.json")["losses"]
     assert {loss["offset"] for loss in told["listed"]} == {offsets[2]}
     whole = gzip.decompress((out / "wat" / "x.warc.wat.gz").read_bytes())

@@ -293,13 +293,13 @@ def test_older_layouts_have_columns_and_bare_digests(
     assert {line.count(b" ") for line in lines} == {layout.legend.count(b" ") - 2}
 
 
-def test_all_records_have_lines_if_all_are_asked_for(archive: Path) -> None:
+def test_all_records_have_lines_if_all_are_requested(archive: Path) -> None:
     assert len(lines_of(archive, IndexOptions(all_records=True))) == len(RECORDS)
 
 
-def test_more_fields_can_be_asked_for(tmp_path: Path) -> None:
+def test_more_fields_can_be_requested(tmp_path: Path) -> None:
     path = tmp_path / "more.warc"
-    answer = warc(
+    result = warc(
         "response",
         f"{SITE}/a/b",
         http(first="HTTP/1.1 301 Moved", Location="../c", Server="s", Last_Modified="then"),
@@ -313,12 +313,12 @@ def test_more_fields_can_be_asked_for(tmp_path: Path) -> None:
         http(b"", first="GET / HTTP/1.1", Referer="r"),
         WARC_Concurrent_To="<urn:uuid:1>",
     )
-    path.write_bytes(answer + request)
-    asked = "recordid,ipaddress,truncated,redirect,lastmod,server,profile,referrer,method"
-    asked += ",http:SERVER,warc-date,req.http:nothing"
-    (line,) = lines_of(path, IndexOptions(fields=tuple(asked.split(","))))
+    path.write_bytes(result + request)
+    requested = "recordid,ipaddress,truncated,redirect,lastmod,server,profile,referrer,method"
+    requested += ",http:SERVER,warc-date,req.http:nothing"
+    (line,) = lines_of(path, IndexOptions(fields=tuple(requested.split(","))))
     fields = parse_cdxj(line).fields
-    assert {name: fields.get(name) for name in asked.split(",")} == {
+    assert {name: fields.get(name) for name in requested.split(",")} == {
         "recordid": "1",
         "ipaddress": "192.0.2.1",
         "truncated": "length",

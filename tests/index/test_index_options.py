@@ -79,7 +79,7 @@ def test_a_line_can_have_just_the_fields_that_are_named_in_their_order(archive: 
 
 
 @pytest.mark.parametrize("more", [("-f", "recordid"), ("--format", "cdx11")])
-def test_all_fields_and_some_more_are_not_both_asked_for(archive: Path, more: tuple[str, str]) -> None:
+def test_all_fields_and_some_more_are_not_both_requested(archive: Path, more: tuple[str, str]) -> None:
     with pytest.raises(UsageError, match="all that a line has"):
         CliRunner().invoke(
             app,

@@ -1,4 +1,4 @@
-"""Keys of captures that were asked for with a body, as two indexers make them.
+"""Keys of captures that were requested with a body, as two indexers make them.
 
 Keys and bodies were taken from runs of these tools (cdxj-indexer 1.5.0, pywb 2.10.0) over such records.
 """

@@ -263,6 +263,6 @@ with session("local[3]") as spark:
         if len(heard) == 2:
             heard.sort()
             go.touch()
-        assert event.job != "patient" or event.answer
+        assert event.job != "patient" or event.result
 print(*heard, sep="\\n")
 """

@@ -229,9 +229,9 @@ def test_every_record_has_its_metadata_record(tmp_path: Path) -> None:
         "Head": {"Title": "T"},
         "Links": [{"path": "A@/href", "url": "x", "text": "y"}],
     }
-    asked = request["Envelope"]["Payload-Metadata"]["HTTP-Request-Metadata"]
-    assert asked["Request-Message"] == {"Method": "GET", "Path": "/", "Version": "HTTP/1.1"}
-    assert asked["Entity-Length"] == "0"
+    requested = request["Envelope"]["Payload-Metadata"]["HTTP-Request-Metadata"]
+    assert requested["Request-Message"] == {"Method": "GET", "Path": "/", "Version": "HTTP/1.1"}
+    assert requested["Entity-Length"] == "0"
     about = info["Envelope"]["Payload-Metadata"]
     assert about["Actual-Content-Type"] == "application/warc-fields"
     assert about["WARC-Info-Metadata"]["operator"] == "Ami"

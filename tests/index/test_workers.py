@@ -32,7 +32,7 @@ def fate(job: str, tell: Callable[[Any], None]) -> str:
 def test_a_process_that_dies_costs_its_own_job_only() -> None:
     jobs = ["one", "killed", "two", "gone", "raises", "hangs", "three"]
     heard = list(run_jobs(jobs, fate, processes=2, patience=timedelta(seconds=6)))
-    done = {told.job: told.answer for told in heard if isinstance(told, JobDone)}
+    done = {told.job: told.result for told in heard if isinstance(told, JobDone)}
     lost = {told.job: told for told in heard if isinstance(told, Lost)}
     assert done == {"one": "ONE", "two": "TWO", "three": "THREE"}
     assert set(lost) == {"killed", "gone", "raises", "hangs"}

@@ -265,7 +265,7 @@ def test_an_index_cannot_lead_out_of_its_directory(tmp_path: Path, shard: str) -
         read(inside)
 
 
-def test_a_shard_that_is_elsewhere_is_asked_for(tmp_path: Path) -> None:
+def test_a_shard_that_is_elsewhere_is_requested(tmp_path: Path) -> None:
     cluster(pages(5), tmp_path)
     (tmp_path / "cluster.loc").write_text("cdx-00000.gz\ts3://bucket/cdx-00000.gz\n")
     with pytest.raises(InputError, match="no location on this machine"):

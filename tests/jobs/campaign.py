@@ -203,7 +203,7 @@ class CampaignRun:
     def run(self) -> list[str]:
         """Return what is wrong at the end; empty where nothing is."""
         self.directory.mkdir(parents=True)
-        with self.store, RawServer(self._answer) as web:
+        with self.store, RawServer(self._respond) as web:
             self.url = f"http://127.0.0.1:{web.port}/"
             self.store.before = self._noticed
             self.store.after = lambda method, key: self._noticed(f"after {method}", key)
@@ -264,7 +264,7 @@ class CampaignRun:
         client.lpush(keys.queue("pending"), ident)
         return ident
 
-    def _answer(self, head: bytes) -> bytes:
+    def _respond(self, head: bytes) -> bytes:
         number = int(head.split(b" ")[1][1:] or 0)
         with self._lock:
             self._pages += 1

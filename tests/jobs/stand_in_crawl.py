@@ -35,11 +35,11 @@ def main(ident: str, directory: Path) -> int:
     try:
         while True:
             try:
-                answer = client.eval(RENEW, 3, *keys, token, LEASE, 1)
+                response = client.eval(RENEW, 3, *keys, token, LEASE, 1)
             except (redis.ConnectionError, redis.TimeoutError):
                 time.sleep(0.2)
                 continue
-            if answer == "LOST":
+            if response == "LOST":
                 return 6
             pages += 1
             with done.open("a") as file:

@@ -181,7 +181,7 @@ def test_the_page_reckons_with_numbers_from_the_start(life: Life) -> None:
     for name in (*names, *classes, "delay_min", "delay_max", "settings_age"):
         assert INTEGER.fullmatch(life.queued.record[name]), name
     for name in ("analyzed", "broadcasted", "trimmed"):
-        assert life.queued.record[f"last_{name}_log_entry"] == "0", "consumers ask for what is above it"
+        assert life.queued.record[f"last_{name}_log_entry"] == "0", "consumers request what is above it"
 
 
 def test_flags_are_there_or_not(life: Life) -> None:
@@ -369,7 +369,7 @@ def test_what_archivebots_bot_queues_is_a_job_here(redis_server: RedisServer) ->
 def the_bot_queues(client: Any, url: str, *, queued_at: int) -> str:
     """Register and queue *url* as the bot does where it finds no key of that ident."""
     ident = ident_of(url)
-    assert client.keys(ident) == [], "else the bot answers that the job is there"
+    assert client.keys(ident) == [], "else the bot responds that the job is there"
     first = {"url": url, "fetch_depth": "inf", "log_key": f"{ident}_log", "user_agent": ""}
     names = {"ignore_patterns_set_key": f"{ident}_ignores", "slug": "example.com-inf"}
     who = {"started_by": "nick", "started_in": "#channel"}

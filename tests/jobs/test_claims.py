@@ -36,7 +36,7 @@ def store(redis_server: RedisServer) -> Iterator[JobStore]:
 
 
 def raw(store: JobStore) -> Any:
-    """The client itself; redis-py's own types allow for more answers than there can be."""
+    """The client itself; redis-py's own types allow for more responses than there can be."""
     return store.client
 
 
@@ -74,7 +74,7 @@ def test_a_job_is_taken_from_its_queue_into_working_with_a_lease_and_a_claim(sto
     assert abs(float(record["started_at"]) - before) < 30
 
 
-def test_queues_are_asked_in_the_order_of_archivebot_and_the_oldest_entry_comes_first(
+def test_queues_are_polled_in_the_order_of_archivebot_and_the_oldest_entry_comes_first(
     store: JobStore,
 ) -> None:
     for ident, name in zip(
@@ -270,7 +270,7 @@ def test_a_job_that_is_given_back_is_the_next_of_its_queue_and_counts_as_queued(
     assert claim is not None
     assert claims.give_back(claim.unit, claim.token, Happened.DRAINED) is GivenBack.QUEUED
     assert claims.give_back(claim.unit, claim.token, Happened.DRAINED) is GivenBack.QUEUED, (
-        "an answer may have been lost"
+        "a response may have been lost"
     )
     assert raw(store).lrange("pending", 0, -1) == [IDENTS[1], IDENTS[0]]
     assert raw(store).exists("working") == 0
@@ -340,12 +340,12 @@ def test_a_job_that_was_marked_as_failed_is_not_queued_again(store: JobStore) ->
 def test_a_job_that_fails_too_often_counts_as_failed(store: JobStore) -> None:
     queue(store, IDENTS[0])
     claims = Claims(store, failures_borne=3)
-    answers = []
+    responses = []
     for _ in range(3):
         claim = claims.reserve(["pending"], OWNER)
         assert claim is not None
-        answers.append(claims.give_back(claim.unit, claim.token, Happened.CRASHED, why="it fell over"))
-    assert answers == [GivenBack.QUEUED, GivenBack.QUEUED, GivenBack.DEAD]
+        responses.append(claims.give_back(claim.unit, claim.token, Happened.CRASHED, why="it fell over"))
+    assert responses == [GivenBack.QUEUED, GivenBack.QUEUED, GivenBack.DEAD]
     assert raw(store).hget(IDENTS[0], "failed") == "true"
     assert raw(store).get("jobs_failed") == "1"
     assert raw(store).exists("pending", "working") == 0
@@ -376,8 +376,8 @@ def test_a_job_is_ended_as_by_the_script_of_archivebot(store: JobStore, *, abort
     listener.subscribe("updates")
     listener.get_message(timeout=5)
     info = json.dumps({"url": "u"})
-    answer = claims.finish(IDENTS[0], claim.token, info=info)
-    assert answer is (Finished.ABORTED if aborted else Finished.COMPLETED)
+    response = claims.finish(IDENTS[0], claim.token, info=info)
+    assert response is (Finished.ABORTED if aborted else Finished.COMPLETED)
     assert listener.get_message(timeout=5)["data"] == IDENTS[0]
     listener.close()
     assert raw(store).hget(IDENTS[0], "finished_at").isdigit()
@@ -387,7 +387,7 @@ def test_a_job_is_ended_as_by_the_script_of_archivebot(store: JobStore, *, abort
     for key in (IDENTS[0], f"{IDENTS[0]}_log", f"{IDENTS[0]}_ignores", store.keys.claim(IDENTS[0])):
         assert 0 < raw(store).ttl(key) <= (5 if aborted else 172_800)
     claims.finish(IDENTS[0], claim.token, info=info)
-    assert raw(store).llen("finish_notifications") == 1, "an answer may have been lost"
+    assert raw(store).llen("finish_notifications") == 1, "a response may have been lost"
 
 
 def test_a_record_that_is_gone_is_not_begun_again(store: JobStore) -> None:
@@ -479,11 +479,11 @@ class Owners(RuleBasedStateMachine):
     def give_back(self, ident: str, happened: Happened) -> None:
         if ident not in self.held:
             return
-        answer = self.claims.give_back(ident, self.held[ident], happened)
+        response = self.claims.give_back(ident, self.held[ident], happened)
         if happened is Happened.LAPSED and ident not in self.lapsed:
-            assert answer is GivenBack.HELD
+            assert response is GivenBack.HELD
             return
-        assert answer is GivenBack.QUEUED
+        assert response is GivenBack.QUEUED
         # It may be taken again at once, by the clock of this test.
         raw(self.store).hset(self.store.keys.claim(ident), "not_before", 0)
         self.old.add((ident, self.held.pop(ident)))

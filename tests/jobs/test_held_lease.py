@@ -73,12 +73,12 @@ def test_a_crawl_is_hung_once_three_quarters_of_its_lease_passed_without_a_renew
     assert [pulse.is_hung(moment) for moment in (1042.0, 1042.1)] == [False, True]
 
 
-@pytest.mark.parametrize(("asked", "heard"), [(1042.0, 1012.0), (1042.1, 1043.0)])
+@pytest.mark.parametrize(("requested", "heard"), [(1042.0, 1012.0), (1042.1, 1043.0)])
 def test_after_a_long_time_without_a_look_the_wait_for_a_renewal_begins_anew(
-    asked: float, heard: float
+    requested: float, heard: float
 ) -> None:
     pulse = begun_pulse()
-    pulse.looked(9.0, asked, 1043.0)
+    pulse.looked(9.0, requested, 1043.0)
     assert pulse.heard == heard
 
 

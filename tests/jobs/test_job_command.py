@@ -375,7 +375,7 @@ def test_redis_is_found_by_project_and_environment_and_its_absence_has_a_code(
         assert client.hget(f"mine:{IDENT}", "log_key") == f"mine:{IDENT}_log"
     away = run("--redis", "redis://127.0.0.1:1/0")
     assert away.returncode == ExitCode.UNAVAILABLE
-    assert away.stderr.startswith("amicrawl: Redis at 127.0.0.1:1 does not answer")
+    assert away.stderr.startswith("amicrawl: Redis at 127.0.0.1:1 does not respond")
     assert away.stderr.count("\n") == 1
 
 

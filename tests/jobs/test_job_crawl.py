@@ -42,9 +42,9 @@ def test_live_settings_are_followed_while_a_job_runs(redis_server: RedisServer, 
 
             verbs.pause(store, ident)
             crawl.wait_until(lambda: crawl.facts()["paused_by"] == ["operator"])
-            asked = len(server.requests)
+            requested = len(server.requests)
             time.sleep(0.5)
-            assert len(server.requests) <= asked + 1
+            assert len(server.requests) <= requested + 1
 
             change(store, ident, "delay", 30, 30)
             change(store, ident, "concurrency", 4)
@@ -115,10 +115,10 @@ def test_a_redis_that_was_killed_and_is_empty_is_told_everything_again(
             before = crawl.record()
             claim = redis_server.client().hgetall(f"amicrawl:claim:{ident}")
             redis_server.kill()
-            asked = len(server.requests)
-            crawl.wait_until(lambda: len(server.requests) > asked + 20)
+            requested = len(server.requests)
+            crawl.wait_until(lambda: len(server.requests) > requested + 20)
             redis_server.start()
-            crawl.wait_until(lambda: crawl.downloaded() > asked + 20)
+            crawl.wait_until(lambda: crawl.downloaded() > requested + 20)
             client = redis_server.client()
             assert client.lrange("working", 0, -1) == [ident]
             assert client.sismember(f"{ident}_ignores", "never-there")
@@ -185,7 +185,7 @@ def test_a_killed_crawl_of_a_job_goes_on_with_the_right_figures(
 def test_the_list_of_a_list_job_is_fetched_and_its_lines_are_crawled(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    def answer(request: bytes) -> bytes:
+    def respond(request: bytes) -> bytes:
         path = path_of(request)
         if path == "/list":
             return page(b"", "Location: /moved", status="302 Found")
@@ -195,7 +195,7 @@ def test_the_list_of_a_list_job_is_fetched_and_its_lines_are_crawled(
             return page(b"no", status="404 Not Found")
         return page(b'<a href="/further">x</a><img src="/i.png">', "Content-Type: text/html")
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         wishes: dict[str, Any] = {
             "is_list": True,
             "depth": "shallow",

@@ -45,10 +45,10 @@ def everything_in(directory: Path) -> dict[str, tuple[int, int, bytes]]:
 
 
 def is_quiet(server: RawServer, directory: Path) -> bool:
-    """Look for a while; return whether nothing was asked for and nothing written."""
-    asked, files = len(server.requests), everything_in(directory)
+    """Look for a while; return whether nothing was requested and nothing written."""
+    requested, files = len(server.requests), everything_in(directory)
     time.sleep(0.6)
-    return (len(server.requests), everything_in(directory)) == (asked, files)
+    return (len(server.requests), everything_in(directory)) == (requested, files)
 
 
 def test_a_crawl_that_was_frozen_past_its_lease_writes_nothing_more(

@@ -1,4 +1,4 @@
-"""What the record of a job asks of a crawl; it may have been written by anybody."""
+"""What the record of a job requires of a crawl; it may have been written by anybody."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def test_a_crawl_file_that_cannot_be_followed_is_a_sentence(text: str) -> None:
         settings_of({}, config=text)
 
 
-def answer(request: bytes) -> bytes:
+def respond(request: bytes) -> bytes:
     path = path_of(request)
     if path == "/loop":
         return page(b"", "Location: /loop2", status="302 Found")
@@ -167,13 +167,13 @@ def answer(request: bytes) -> bytes:
 )
 def test_a_list_that_is_not_whole_is_none(path: str, why: str) -> None:
     config = CrawlConfig.from_settings({"AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8"})
-    with RawServer(answer) as server, pytest.raises(InputError, match=why):
+    with RawServer(respond) as server, pytest.raises(InputError, match=why):
         fetched(server.url + path, config)
 
 
 def test_a_list_is_fetched_past_the_guard_only() -> None:
     config = CrawlConfig.from_settings({"AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8"})
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         assert fetched(server.url + "/list", config) == b"http://a.example/\n"
         with pytest.raises(InputError, match="address-refused"):
             fetched(server.url + "/list", CrawlConfig())

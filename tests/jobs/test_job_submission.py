@@ -23,8 +23,8 @@ URL = "http://a.example/"
 IDENT = ident_of(URL)
 
 
-def submitted(store: JobStore, **asked: Any) -> str:
-    return submit(store, Submission(**{"url": URL, **asked}), now=NOW).queue
+def submitted(store: JobStore, **requested: Any) -> str:
+    return submit(store, Submission(**{"url": URL, **requested}), now=NOW).queue
 
 
 def ended(store: JobStore, at: float) -> None:
@@ -33,7 +33,7 @@ def ended(store: JobStore, at: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "queue"),
+    ("requested", "queue"),
     [
         ({}, "pending"),
         ({"depth": "shallow"}, "pending-ao"),
@@ -42,14 +42,14 @@ def ended(store: JobStore, at: float) -> None:
         ({"pipeline": "blue", "depth": "shallow"}, "pending:blue"),
     ],
 )
-def test_each_wish_has_its_queue(store: JobStore, asked: dict[str, Any], queue: str) -> None:
-    assert submitted(store, **asked) == queue
+def test_each_wish_has_its_queue(store: JobStore, requested: dict[str, Any], queue: str) -> None:
+    assert submitted(store, **requested) == queue
     assert store.client.lrange(queue, 0, -1) == [IDENT]
     assert queues.waiting(store) == [(queue, 1, IDENT)]
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         {"large": True, "pipeline": "x"},
         {"large": True, "depth": "shallow"},
@@ -73,15 +73,15 @@ def test_each_wish_has_its_queue(store: JobStore, asked: dict[str, Any], queue: 
     ],
 )
 def test_what_cannot_be_followed_is_refused_and_nothing_written(
-    store: JobStore, asked: dict[str, Any]
+    store: JobStore, requested: dict[str, Any]
 ) -> None:
     with pytest.raises(UsageError):
-        submitted(store, **asked)
+        submitted(store, **requested)
     assert store.client.dbsize() == 0
 
 
-def test_everything_asked_for_is_in_the_record(store: JobStore) -> None:
-    asked: dict[str, Any] = {
+def test_everything_requested_is_in_the_record(store: JobStore) -> None:
+    requested: dict[str, Any] = {
         "settings": {
             "delay_min": 1,
             "delay_max": 2,
@@ -95,7 +95,7 @@ def test_everything_asked_for_is_in_the_record(store: JobStore) -> None:
         "config": "[seeds]\n",
         "started_by": "me",
     }
-    submitted(store, **asked)
+    submitted(store, **requested)
     record = lookup.job(store, IDENT)
     assert (record.delay_min, record.delay_max, record.concurrency) == (1, 2, 9)
     assert (record.note, record.user_agent, record.started_by) == ("n", "UA", "me")
@@ -161,7 +161,7 @@ def test_another_depth_of_the_same_url_is_told_of(store: JobStore) -> None:
         submitted(store, depth="shallow")
 
 
-def test_an_ended_job_is_crawled_again_if_asked_and_begins_from_nothing(store: JobStore) -> None:
+def test_an_ended_job_is_crawled_again_if_wished_and_begins_from_nothing(store: JobStore) -> None:
     submitted(store, settings={"note": "old"}, config="old")
     ended(store, NOW - 100)
     store.client.hset(store.keys.claim(IDENT), mapping={"state": "done", "attempt": "4"})

@@ -132,7 +132,7 @@ def test_a_crawl_that_feeds_nothing_loses_its_lease_and_gains_it_again(crawl: Cr
         time.sleep(0.05)
     assert not crawl.link.is_held
     assert not crawl.link.lost
-    crawl.until(lambda: any(answer.regained for answer in crawl.told))
+    crawl.until(lambda: any(response.regained for response in crawl.told))
     assert crawl.link.is_held
 
 
@@ -197,7 +197,7 @@ def test_an_emptied_redis_is_told_everything_again(crawl: Crawl) -> None:
     before = crawl.record()
     crawl.client.flushall()
     # Redis has it a moment before the crawl hears of it.
-    crawl.until(lambda: any(answer.what == "RESTORED" for answer in crawl.told))
+    crawl.until(lambda: any(response.what == "RESTORED" for response in crawl.told))
     crawl.until(lambda: "r2xx" in crawl.record())
     after = crawl.record()
     assert {name: after[name] for name in ("url", "slug", "queued_at", "log_key")} == {
@@ -244,7 +244,7 @@ def test_a_key_of_a_wrong_type_is_reported_and_stops_nothing(crawl: Crawl, key: 
     crawl.client.set(name, "injected")
     crawl.link.inbox.tell("a line")
     crawl.link.read_again()
-    crawl.until(lambda: any(fault in each for answer in crawl.told for each in answer.faults))
+    crawl.until(lambda: any(fault in each for response in crawl.told for each in response.faults))
     crawl.until(lambda: crawl.record()["r2xx"] == "3")
     assert crawl.link.is_held
 

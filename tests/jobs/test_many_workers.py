@@ -1,4 +1,4 @@
-"""One crawl, several workers: each page fetched, each host asked by one process, also when one dies."""
+"""One crawl, several workers: each page fetched, each host by one process, also when one dies."""
 
 from __future__ import annotations
 
@@ -45,34 +45,34 @@ include = ["^http://127[.]"]
 class Web:
     """A web of 300 hosts: each leads to its own pages and, as in a tree, to two other hosts.
 
-    Whoever is there first shall not be done before the last has started: until all workers have asked
-    for a page, none is answered.
+    Whoever is there first shall not be done before the last has started: until all workers have
+    requested a page, none gets a response.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._all_are_here = threading.Event()
         self._active: dict[str, Counter[str]] = defaultdict(Counter)
-        self.asked: list[tuple[str, str, str]] = []
+        self.requested: list[tuple[str, str, str]] = []
         """Host, path and agent of each request, in the order in which they came."""
         self.clashes: list[tuple[str, str, str]] = []
-        """Hosts that two agents were asking at once."""
+        """Hosts that two agents requested from at once."""
         self.pause = 0.0
         """Seconds that a page takes."""
 
     @property
     def agents(self) -> set[str]:
-        """Who has asked."""
-        return {agent for _, _, agent in self.asked}
+        """The clients."""
+        return {agent for _, _, agent in self.requested}
 
-    def answer(self, head: bytes) -> bytes:
-        """Return the page that *head* asks for, noting who asks."""
+    def respond(self, head: bytes) -> bytes:
+        """Return the page that *head* requests, noting the client."""
         path = head.split(b" ")[1].decode()
         authority = re.search(rb"\r\nhost: *([^\r]*)", head, re.IGNORECASE)[1].decode()  # type: ignore[index]
         agent = re.search(rb"\r\nuser-agent: *([^\r]*)", head, re.IGNORECASE)[1].decode()  # type: ignore[index]
         host, _, port = authority.partition(":")
         with self._lock:
-            self.asked.append((host, path, agent))
+            self.requested.append((host, path, agent))
             self.clashes += [(host, other, agent) for other in self._active[host] if other != agent]
             self._active[host][agent] += 1
             if len(self.agents) == WORKERS:
@@ -155,7 +155,7 @@ def working(
 @contextlib.contextmanager
 def begun(tmp_path: Path, redis_server: RedisServer, web: Web, *, partitions: int) -> Iterator[None]:
     """Serve *web*, and make the shared crawl of it."""
-    with RawServer(web.answer, keep_open=True) as server:
+    with RawServer(web.respond, keep_open=True) as server:
         starts = [f"http://{address(host)}:{server.port}/\n" for host in STARTS]
         (tmp_path / "starts.txt").write_text("".join(starts))
         (tmp_path / "crawl.toml").write_text(CRAWL_FILE)
@@ -186,7 +186,7 @@ def ended(workers: list[subprocess.Popen[str]]) -> list[int]:
 
 
 @pytest.mark.timeout(400)
-def test_each_host_is_asked_by_one_worker_and_each_page_once(
+def test_each_host_is_contacted_by_one_worker_and_each_page_once(
     tmp_path: Path, redis_server: RedisServer
 ) -> None:
     web = Web()
@@ -195,12 +195,12 @@ def test_each_host_is_asked_by_one_worker_and_each_page_once(
         working(redis_server, tmp_path / "data") as workers,
     ):
         assert ended(workers) == [0] * WORKERS
-    asked = Counter((host, path) for host, path, _ in web.asked)
-    assert set(asked) == everything()
-    assert set(asked.values()) == {1}
-    assert Counter(captured(tmp_path / "data")) == asked
+    requested = Counter((host, path) for host, path, _ in web.requested)
+    assert set(requested) == everything()
+    assert set(requested.values()) == {1}
+    assert Counter(captured(tmp_path / "data")) == requested
     agents = defaultdict(set)
-    for host, _, agent in web.asked:
+    for host, _, agent in web.requested:
         agents[host].add(agent)
     assert {len(names) for names in agents.values()} == {1}
     assert len(web.agents) == WORKERS
@@ -223,27 +223,27 @@ def test_what_a_killed_worker_had_is_finished_by_another(
         begun(tmp_path, redis_server, web, partitions=WORKERS),
         working(redis_server, tmp_path / "data", lease=5.0) as workers,
     ):
-        while len(web.agents) < WORKERS or len(web.asked) < 200:
+        while len(web.agents) < WORKERS or len(web.requested) < 200:
             assert [worker.poll() for worker in workers] == [None] * WORKERS, "one has ended too soon"
             time.sleep(0.02)
         killed = kill(redis_server, workers[0])
-        before = len(web.asked)
+        before = len(web.requested)
         assert ended(workers) == [-signal.SIGKILL, *[0] * (WORKERS - 1)]
     assert killed is not None
-    asked = Counter((host, path) for host, path, _ in web.asked)
-    assert set(asked) == everything()
+    requested = Counter((host, path) for host, path, _ in web.requested)
+    assert set(requested) == everything()
     found = captured(tmp_path / "data")
     assert set(found) == everything()
     assert len(found) - len(set(found)) <= IN_FLIGHT
-    assert sum(asked.values()) - len(asked) <= IN_FLIGHT
+    assert sum(requested.values()) - len(requested) <= IN_FLIGHT
     assert web.clashes == []
     # What it had sent when it was killed, the server may read later.
-    assert [agent for _, _, agent in web.asked[before:]].count("worker-0") <= IN_FLIGHT
-    # Of the hosts of its partition, others asked those that it had not begun, or not done with.
+    assert [agent for _, _, agent in web.requested[before:]].count("worker-0") <= IN_FLIGHT
+    # Of the hosts of its partition, others requested from those that it had not begun, or not done with.
     partition = f"part-{int(killed.rpartition('.p')[2]):03d}"
     hosts = {host for host, _ in captured(tmp_path / "data", partition)}
-    asked_later = {host for host, _, agent in web.asked[before:] if agent != "worker-0"}
-    assert hosts & asked_later
+    requested_later = {host for host, _, agent in web.requested[before:] if agent != "worker-0"}
+    assert hosts & requested_later
 
 
 def kill(redis_server: RedisServer, worker: subprocess.Popen[str]) -> str | None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 from archive_reading import check_sealed, rows
-from jobs.test_two_pipelines import Site, asked, kill, owner, pid_key, pipeline, raw, submit, until
+from jobs.test_two_pipelines import Site, kill, owner, pid_key, pipeline, raw, requested, submit, until
 from loopback import RawServer
 
 from amicrawl.fleet.jobs.connection import connect
@@ -46,7 +46,7 @@ def family(pid: int) -> list[psutil.Process]:
 
 
 def stop(redis_server: RedisServer, seconds: float) -> None:
-    """Have Redis answer nobody for so long; what it holds runs out meanwhile."""
+    """Have Redis respond to no client for so long; what it holds runs out meanwhile."""
     os.kill(redis_server.pid, signal.SIGSTOP)
     time.sleep(seconds)
     os.kill(redis_server.pid, signal.SIGCONT)
@@ -63,12 +63,12 @@ def test_a_day_of_outages_counts_no_crash_and_has_every_page_once(
 ) -> None:
     store, data, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "data", tmp_path / "log"
     site = Site(PAGES, quickly=0)
-    with RawServer(site.answer) as web:
+    with RawServer(site.respond) as web:
         hosts = [f"http://127.0.0.{n}:{web.port}" for n in range(1, JOBS + 1)]
         idents = [submit(store, f"{host}/") for host in hosts]
 
         def progress() -> list[int]:
-            return [asked(web, host) for host in hosts]
+            return [requested(web, host) for host in hosts]
 
         def all_go_on(by: int) -> None:
             before = progress()

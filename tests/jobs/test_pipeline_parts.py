@@ -105,17 +105,19 @@ def test_until_a_crawl_renews_itself_the_pipeline_does_for_a_while() -> None:
 
 
 @pytest.mark.parametrize("slow", [0.0, 0.4, 3.0])
-def test_our_own_renewals_are_not_taken_for_the_crawls_however_slowly_redis_answers(slow: float) -> None:
+def test_our_own_renewals_are_not_taken_for_the_crawls_however_slowly_redis_responds(
+    slow: float,
+) -> None:
     """Of every few calls one takes long, in which the machine does something else."""
     now, renewed_at = 0.0, 0.0
     pulse = HeartbeatMonitor(8, now)
     for turn in range(40):
         now += 1
-        asked = now
+        requested = now
         now += slow * (turn % 3 == 0)
         left = max(8 - (now - renewed_at), 0.0)
         now += slow * (turn % 5 == 0)
-        pulse.looked(left, asked, now)
+        pulse.looked(left, requested, now)
         if pulse.is_our_turn(now):
             now += slow * (turn % 2)
             renewed_at = now
@@ -127,7 +129,7 @@ def test_our_own_renewals_are_not_taken_for_the_crawls_however_slowly_redis_answ
 
 
 @pytest.mark.parametrize("pause", [1, 5, 30])
-def test_no_crawl_is_taken_for_hung_because_redis_did_not_answer(pause: int) -> None:
+def test_no_crawl_is_taken_for_hung_because_redis_did_not_respond(pause: int) -> None:
     """However long the last pause was between two tries to look."""
     pulse = HeartbeatMonitor(30, 0)
     pulse.looked(29.9, 2, 2)
@@ -153,7 +155,7 @@ def test_no_crawl_is_taken_for_hung_because_its_pipeline_stood_still() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "was_stopped", "asked", "expected"),
+    ("code", "was_stopped", "requested", "expected"),
     [
         (ExitCode.DONE, False, False, EndVerdict.DONE),
         (ExitCode.LIMIT, False, False, EndVerdict.DONE),
@@ -168,9 +170,9 @@ def test_no_crawl_is_taken_for_hung_because_its_pipeline_stood_still() -> None:
     ],
 )
 def test_the_end_of_a_crawl_is_judged_by_its_exit_code(
-    code: int, expected: EndVerdict, *, was_stopped: bool, asked: bool
+    code: int, expected: EndVerdict, *, was_stopped: bool, requested: bool
 ) -> None:
-    assert verdict(code, was_stopped=was_stopped, abort_requested=asked) is expected
+    assert verdict(code, was_stopped=was_stopped, abort_requested=requested) is expected
 
 
 def test_the_end_of_a_process_is_told_by_name() -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 KEY = "queue:start_urls"
 
 
-def answer(_: bytes) -> bytes:
+def respond(_: bytes) -> bytes:
     return page(b"<p>a page</p>", "Content-Type: text/html")
 
 
@@ -50,7 +50,7 @@ def wait_until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def asked(server: RawServer) -> list[str]:
+def requested(server: RawServer) -> list[str]:
     return [head.split(b" ", 2)[1].decode() for head in server.requests]
 
 
@@ -60,12 +60,12 @@ def children() -> Iterator[contextlib.ExitStack]:
         yield stack
 
 
-def test_a_killed_crawl_goes_on_and_asks_nobody_twice_for_what_is_acknowledged(
+def test_a_killed_crawl_goes_on_and_requests_nothing_twice_that_is_acknowledged(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
     """Then, in the same life: what comes later is fetched, what is no seed is told, and idle ends it."""
     out = tmp_path / "out"
-    with RawServer(answer, pause=0.1) as server, redis_server.client() as client:
+    with RawServer(respond, pause=0.1) as server, redis_server.client() as client:
         paths = [f"/{n}" for n in range(60)]
         client.rpush(KEY, *(server.url + path for path in paths))
         child = start(redis_server, out, "batch=40", AMICRAWL_PER_HOST="4")
@@ -89,9 +89,9 @@ def test_a_killed_crawl_goes_on_and_asks_nobody_twice_for_what_is_acknowledged(
         child = start(redis_server, out, "idle=1", AMICRAWL_PER_HOST="8")
         _, said = child.communicate(timeout=120)
         assert child.returncode == ExitCode.DONE, said
-        again = {server.url + path for path in asked(server)[before:]}
+        again = {server.url + path for path in requested(server)[before:]}
         assert not again & acknowledged
-        assert set(asked(server)) == {*paths, "/later"}
+        assert set(requested(server)) == {*paths, "/later"}
         assert client.keys("amicrawl:taken:*") == []
         assert client.llen(KEY) == 0
         assert client.zcard("amicrawl:dead") == 1
@@ -102,7 +102,7 @@ def test_a_killed_crawl_goes_on_and_asks_nobody_twice_for_what_is_acknowledged(
 def test_another_crawl_takes_over_from_one_that_never_comes_back(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    with RawServer(answer, pause=0.1) as server, redis_server.client() as client:
+    with RawServer(respond, pause=0.1) as server, redis_server.client() as client:
         urls = [f"{server.url}/{n}" for n in range(20)]
         client.zadd("mine", {url: n for n, url in enumerate(urls)})
         dead = start(redis_server, tmp_path / "one", "redis_key=mine", AMICRAWL_PER_HOST="2")
@@ -119,14 +119,14 @@ def test_another_crawl_takes_over_from_one_that_never_comes_back(
         )
         _, said = child.communicate(timeout=120)
         assert child.returncode == ExitCode.DONE, said
-        assert {server.url + path for path in asked(server)} == set(urls)
+        assert {server.url + path for path in requested(server)} == set(urls)
         assert client.keys("amicrawl:taken:*") == []
 
 
 def test_a_crawl_outlives_a_redis_that_is_away_and_stops_on_a_signal(tmp_path: Path) -> None:
     own = started_server()
     try:
-        with RawServer(answer, pause=0.02) as server, own.client() as client:
+        with RawServer(respond, pause=0.02) as server, own.client() as client:
             client.xadd(KEY, {"url": f"{server.url}/first"})
             child = start(own, tmp_path / "out", "batch=5", REDIS_PARAMS='{"socket_timeout": 0.3}')
             wait_until(lambda: server.requests)
@@ -136,11 +136,11 @@ def test_a_crawl_outlives_a_redis_that_is_away_and_stops_on_a_signal(tmp_path: P
             os.kill(own.pid, signal.SIGCONT)
             for n in range(20):
                 client.xadd(KEY, {"data": f'{{"url": "{server.url}/{n}"}}'})
-            wait_until(lambda: len(set(asked(server))) == 21)
+            wait_until(lambda: len(set(requested(server))) == 21)
             wait_until(lambda: client.xpending(KEY, "amicrawl")["pending"] == 0)
             child.send_signal(signal.SIGINT)
             assert child.wait(90) == ExitCode.STOPPED
-            assert len(asked(server)) == 21, "nothing twice"
+            assert len(requested(server)) == 21, "nothing twice"
             assert child.stderr is not None
             child.stderr.close()
     finally:

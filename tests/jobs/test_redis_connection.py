@@ -82,7 +82,7 @@ def test_a_setting_that_cannot_be_followed_is_named(settings: dict[str, Any]) ->
 def test_a_server_that_is_away_is_told_by_a_code_of_its_own() -> None:
     store = connect({"REDIS_URL": "redis://127.0.0.1:1/0"})
     with (
-        pytest.raises(RedisUnavailable, match=r"127\.0\.0\.1:1 does not answer") as told,
+        pytest.raises(RedisUnavailable, match=r"127\.0\.0\.1:1 does not respond") as told,
         store.responding(),
     ):
         store.client.ping()

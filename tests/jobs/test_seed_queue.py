@@ -44,7 +44,7 @@ def test_what_is_taken_is_held_until_it_is_acknowledged(store: JobStore, kind: s
     first = queue.take(3)
     if kind != "set":
         assert [entry.seed.url for entry in first] == URLS[:3]
-    assert sorted(queue.taken()) == sorted(first), "as after a crash, or a lost answer"
+    assert sorted(queue.taken()) == sorted(first), "as after a crash, or a lost response"
     rest = queue.take(100)
     assert urls(first + rest) == URLS
     queue.acknowledge([entry.number for entry in first])

@@ -154,9 +154,9 @@ class Model:
         assert partition.token is not None
         while partition.outbox:
             to = partition.outbox[0]
-            answer = self.share.send(number, partition.token, [(to, "link")])
-            assert answer is not None
-            if answer == ["full"]:
+            response = self.share.send(number, partition.token, [(to, "link")])
+            assert response is not None
+            if response == ["full"]:
                 return
             if self.dice.random() < 0.2 and self.budget:
                 # The mark was not written: it is sent again.
@@ -343,7 +343,7 @@ def test_a_partition_that_crashes_again_and_again_is_given_up_and_can_be_tried_a
     assert taken(share).failures == 0
 
 
-def test_all_outboxes_are_sent_once_more_when_that_is_asked_for(store: JobStore) -> None:
+def test_all_outboxes_are_sent_once_more_when_that_is_requested(store: JobStore) -> None:
     share = shared(store, partitions=2, seeds=False)
     epoch = store.client.hget(share.keys.record, "epoch")
     assert share.take("me", data=HERE) == NoPartition("ended")
@@ -395,21 +395,21 @@ def test_what_was_shipped_goes_to_whoever_can_fetch_it(store: JobStore) -> None:
     assert not taken(share, "c", data="machine c", place="file:///x").shipped
 
 
-def test_who_has_more_than_a_fair_share_gives_one_up_to_who_asks(store: JobStore) -> None:
+def test_who_has_more_than_a_fair_share_gives_one_up_to_who_requests_it(store: JobStore) -> None:
     share = shared(store, partitions=4)
     held = [taken(share, "a") for _ in range(4)]
     assert not any(share.tick(one.number, one.token, idle=False).give for one in held)
     assert share.take("b", data=HERE) == NoPartition("none", held=4)
-    asked = [one for one in held if share.tick(one.number, one.token, idle=False).give]
-    assert len(asked) == 2
-    for one in asked:
+    requested = [one for one in held if share.tick(one.number, one.token, idle=False).give]
+    assert len(requested) == 2
+    for one in requested:
         share.release(one.number, one.token, Ended.ENDED)
         # Whoever gave it has more still, and does not get it back.
         assert isinstance(share.take("a", data=HERE), NoPartition)
         assert taken(share, "b").number == one.number
         share.take("b", data=HERE)
     assert not any(
-        share.tick(one.number, one.token, idle=False).give for one in held if one not in asked
+        share.tick(one.number, one.token, idle=False).give for one in held if one not in requested
     )
 
 

@@ -270,7 +270,7 @@ def test_a_partition_that_was_taken_over_is_not_begun(
         crawl.exchange.begin()
 
 
-def test_a_batch_whose_answer_was_lost_is_read_again_and_the_others_are_not(
+def test_a_batch_whose_reply_was_lost_is_read_again_and_the_others_are_not(
     share: Share, store: JobStore, tmp_path: Path
 ) -> None:
     crawl = Crawl(share, tmp_path / "a")
@@ -321,7 +321,7 @@ def test_redis_away_and_back_again_loses_nothing(share: Share, store: JobStore, 
     crawl.exchange.begin()
     crawl.outbox.append(1 - crawl.taken.number, [link("x")])
     crawl.outbox.flush()
-    # The server answers nobody for a moment: as long as the client waits, and longer.
+    # The server responds to no client for a moment: as long as the client waits, and longer.
     store.client.config_set("maxclients", "1")
     store.client.client_kill_filter(_type="normal", skipme=False)
     for _ in range(3):

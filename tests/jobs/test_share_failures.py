@@ -97,7 +97,7 @@ def is_still(directory: Path) -> bool:
     return state_of(directory) == before
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     number = int(head.split(b" ")[1][1:] or 0)
     children = [child for child in (2 * number + 1, 2 * number + 2) if child < PAGES]
     return page(
@@ -154,7 +154,7 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
 
     def held(head: bytes) -> bytes:
         flows.wait(PATIENCE)
-        return answer(head)
+        return respond(head)
 
     with (
         RawServer(held, keep_open=True, pause=0.045) as server,
@@ -196,7 +196,7 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
             taken = taken_over(share, data)
             assert raise_fence(directory, "one.p0", taken.token, disk=Disk())
             frozen = state_of(directory)
-            asked = len(server.requests)
+            requested = len(server.requests)
             # The worker around it would kill it: by itself, too, it has to find out.
             crawl.resume()
             flows.set()
@@ -205,7 +205,7 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
             psutil.Process(first.pid).resume()
             # What the crawl said passes through the worker, which was frozen until now.
             until(lambda: "Nothing more was written" in (directory / "worker.log").read_text())
-            assert len(server.requests) - asked <= 2 * IN_FLIGHT
+            assert len(server.requests) - requested <= 2 * IN_FLIGHT
             assert share.release(0, taken.token, Ended.BUSY) == "ready"
         # It takes the partition like any other that is ready, and finishes it.
         assert first.wait(PATIENCE) == 0
@@ -220,9 +220,9 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
 
 
 def is_quiet(server: RawServer) -> bool:
-    asked = len(server.requests)
+    requested = len(server.requests)
     time.sleep(1.0)
-    return len(server.requests) == asked
+    return len(server.requests) == requested
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ def address(number: int) -> str:
     return f"127.0.1.{1 + number % HOSTS}"
 
 
-def answer(head: bytes) -> bytes:
+def respond(head: bytes) -> bytes:
     """A page with a link that nobody shall follow; `/go` leads to the next host."""
     path = head.split(b" ")[1]
     named = re.search(rb"\r\nhost: *([\d.]+):(\d+)", head, re.IGNORECASE)
@@ -56,7 +56,7 @@ def test_a_list_is_fetched_by_two_workers_and_its_redirects_travel(
 ) -> None:
     log = tmp_path / "log"
     settings = [part for pair in QUICK.items() for part in ("-s", "=".join(pair))]
-    with RawServer(answer) as web, contextlib.ExitStack() as started:
+    with RawServer(respond) as web, contextlib.ExitStack() as started:
         listed = [
             {"url": f"http://{address(number)}:{web.port}{path}", "line": number}
             for number in range(HOSTS)

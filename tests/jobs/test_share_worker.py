@@ -210,7 +210,7 @@ def test_a_worker_waits_while_redis_is_away(redis_server: RedisServer, tmp_path:
     told = Told(stop_at="Trying again")
     code, sentences = worked(Share(away, record), tmp_path, "true", told=told)
     assert code is ExitCode.STOPPED
-    assert "does not answer" in sentences[0]
+    assert "does not respond" in sentences[0]
     store.close()
 
 

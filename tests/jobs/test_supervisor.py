@@ -52,7 +52,7 @@ IDENTS = [f"{'abcdefgh'[n]}123456789012345678901{n}x" for n in range(6)]
 
 
 def raw(store: JobStore) -> Any:
-    """The client itself; redis-py's own types allow for more answers than there can be."""
+    """The client itself; redis-py's own types allow for more responses than there can be."""
     return store.client
 
 
@@ -489,7 +489,7 @@ def test_jobs_of_foreign_pipelines_are_left_alone_and_those_of_dead_ones_taken_o
     assert client.hget(IDENTS[1], "amicrawl_attempt") == "2"
 
 
-def test_a_job_whose_end_was_asked_for_is_aborted_running_or_not(run: Pipelines) -> None:
+def test_a_job_whose_end_was_requested_is_aborted_running_or_not(run: Pipelines) -> None:
     submit(run, IDENTS[0], abort_requested="true")
     run.start()
     run.turn(lambda: raw(run.store).get("jobs_aborted") == "1")

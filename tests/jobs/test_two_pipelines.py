@@ -33,30 +33,30 @@ SETTINGS = {**QUICK, "AMICRAWL_PER_HOST": str(AT_ONCE)}
 
 
 def raw(store: JobStore) -> Any:
-    """The client itself; redis-py's own types allow for more answers than there can be."""
+    """The client itself; redis-py's own types allow for more responses than there can be."""
     return store.client
 
 
 class Site:
     """Hosts of so many *pages*, each of which leads to two others.
 
-    The first *quickly* of them are answered at once, the others in a second each until `hurry`: what is
-    to happen before a crawl is over has time, however long processes take to start.
+    The first *quickly* of them get a response at once, the others in a second each until `hurry`: what
+    is to happen before a crawl is over has time, however long processes take to start.
     """
 
     def __init__(self, pages: int, *, quickly: int) -> None:
         self.pages, self._quickly = pages, quickly
-        self._asked: Counter[bytes] = Counter()
+        self._requested: Counter[bytes] = Counter()
         self._hurries = threading.Event()
 
     def hurry(self) -> None:
-        """Answer everything at once from now on."""
+        """Respond to everything at once from now on."""
         self._hurries.set()
 
-    def answer(self, head: bytes) -> bytes:
+    def respond(self, head: bytes) -> bytes:
         host = head.lower().partition(b"\r\nhost: ")[2].partition(b"\r\n")[0]
-        self._asked[host] += 1
-        if self._asked[host] > self._quickly:
+        self._requested[host] += 1
+        if self._requested[host] > self._quickly:
             self._hurries.wait(1.0)
         number = int(head.split(b" ")[1][1:] or 0)
         children = [child for child in (2 * number + 1, 2 * number + 2) if child < self.pages]
@@ -125,7 +125,7 @@ def test_a_killed_pipelines_jobs_are_finished_by_the_other_and_nothing_is_lost(
 ) -> None:
     store, data, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "data", tmp_path / "log"
     site = Site(PAGES, quickly=PAGES // 4)
-    with RawServer(site.answer) as web:
+    with RawServer(site.respond) as web:
         hosts = [f"http://127.0.0.{n}:{web.port}" for n in range(1, 5)]
         idents = [submit(store, f"{host}/") for host in hosts]
         with (
@@ -133,7 +133,7 @@ def test_a_killed_pipelines_jobs_are_finished_by_the_other_and_nothing_is_lost(
             pipeline(redis_server, data, "second-one", log) as second,
         ):
             until(lambda: raw(store).llen("working") == 4, log=log)
-            until(lambda: min(asked(web, host) for host in hosts) > PAGES // 8, log=log)
+            until(lambda: min(requested(web, host) for host in hosts) > PAGES // 8, log=log)
             killed = [ident for ident in idents if owner(store, ident) == pid_key(store, first.pid)]
             assert kill(first) >= 2
             site.hurry()
@@ -154,8 +154,8 @@ def test_a_killed_pipelines_jobs_are_finished_by_the_other_and_nothing_is_lost(
         found = rows(data / claim["directory"])
         captured = Counter(row["url"] for row in found)
         assert set(captured) == {f"{host}/"} | {f"{host}/{n}" for n in range(1, PAGES)}
-        assert sum(captured.values()) - len(captured) <= AT_ONCE, "asked for twice: what was in flight"
-        assert asked(web, host) - len(captured) <= AT_ONCE
+        assert sum(captured.values()) - len(captured) <= AT_ONCE, "requested twice: what was in flight"
+        assert requested(web, host) - len(captured) <= AT_ONCE
         assert int(record["r2xx"]) == len(found)
         assert int(record["items_downloaded"]) == len(found)
         assert int(record["items_queued"]) == len(found)
@@ -178,7 +178,7 @@ def test_a_job_goes_from_machine_to_machine_where_all_they_share_is_a_bucket(
     options = ["--bucket", (tmp_path / "bucket").as_uri(), "--checkpoint-every", "1"]
     options += ["-s", "AMICRAWL_WARC_SIZE=4000"]
     site = Site(300, quickly=60)
-    with RawServer(site.answer) as web:
+    with RawServer(site.respond) as web:
         host = f"http://127.0.0.1:{web.port}"
         ident = submit(store, f"{host}/")
         with pipeline(redis_server, tmp_path / "first", "first-one", log, *options) as first:
@@ -187,24 +187,24 @@ def test_a_job_goes_from_machine_to_machine_where_all_they_share_is_a_bucket(
                 before = checkpoint(store, ident)
                 until(lambda: checkpoint(store, ident) != before, log=log)  # noqa: B023
             kill(first)
-            asked_by_first = asked(web, host)
+            requested_by_first = requested(web, host)
         (tmp_path / "first").rename(tmp_path / "out of reach")
         with pipeline(redis_server, tmp_path / "second", "second-one", log, *options) as second:
-            until(lambda: asked(web, host) > asked_by_first + 3 * AT_ONCE, log=log)
+            until(lambda: requested(web, host) > requested_by_first + 3 * AT_ONCE, log=log)
             second.send_signal(signal.SIGTERM)
             assert second.wait(90) == 0, log.read_text()
         assert raw(store).lrange("pending", 0, -1) == [ident], log.read_text()
         assert raw(store).scard("pipelines") == 1, "the record of the one that was killed"
-        asked_by_second = asked(web, host) - asked_by_first
+        requested_by_second = requested(web, host) - requested_by_first
         (tmp_path / "second").rename(tmp_path / "out of reach, too")
         with pipeline(redis_server, tmp_path / "third", "third-one", log, *options):
-            before_third = asked_by_first + asked_by_second
-            until(lambda: asked(web, host) > before_third + 3 * AT_ONCE, log=log)
+            before_third = requested_by_first + requested_by_second
+            until(lambda: requested(web, host) > before_third + 3 * AT_ONCE, log=log)
             raw(store).flushall()
             site.hurry()
             until(lambda: raw(store).hget(ident, "finished_at"), log=log)
-        repeated = asked(web, host) - site.pages
-        assert repeated < asked_by_first, "what the first had copied is not asked for"
+        repeated = requested(web, host) - site.pages
+        assert repeated < requested_by_first, "what the first had copied is not requested"
     record = raw(store).hgetall(ident)
     assert record["url"] == f"{host}/"
     assert (record["amicrawl_attempt"], record["amicrawl_resumed"]) == ("3", "resumed")
@@ -228,8 +228,8 @@ def listed(bucket: Path) -> bytes:
     return b"".join(path.read_bytes() for path in bucket.glob("*/uploaded.json"))
 
 
-def asked(web: RawServer, host: str) -> int:
-    """How often pages of *host* were asked for."""
+def requested(web: RawServer, host: str) -> int:
+    """How often pages of *host* were requested."""
     field = f"Host: {host.removeprefix('http://')}\r\n".lower().encode()
     return sum(field in head.lower() for head in list(web.requests))
 
@@ -257,20 +257,20 @@ def test_a_job_whose_machine_dies_before_it_reports_the_end_is_completed_by_the_
     options = ["--bucket", daemon.url("jobs") if is_by_rsync else bucket.as_uri()]
     options += ["--checkpoint-every", "3600"]
     site = Site(20, quickly=5)
-    with RawServer(site.answer) as web, daemon:
+    with RawServer(site.respond) as web, daemon:
         host = f"http://127.0.0.1:{web.port}"
         ident = submit(store, f"{host}/")
         with pipeline(redis_server, tmp_path / "first", "first-one", log, *options) as first:
-            until(lambda: asked(web, host) > 5, log=log)
+            until(lambda: requested(web, host) > 5, log=log)
             first.send_signal(signal.SIGSTOP)
             site.hurry()
             until(lambda: b'"state": "finished"' in crawl_json(bucket), log=log)
             kill(first)
-        once = asked(web, host)
+        once = requested(web, host)
         (tmp_path / "first").rename(tmp_path / "out of reach")
         with pipeline(redis_server, tmp_path / "second", "second-one", log, *options):
             until(lambda: raw(store).hget(ident, "finished_at"), log=log)
-        assert asked(web, host) == once
+        assert requested(web, host) == once
     record = raw(store).hgetall(ident)
     assert record["amicrawl_attempt"] == "2"
     assert not record.get("aborted")
@@ -288,7 +288,7 @@ def test_a_poisoned_crawl_file_ends_its_own_job_with_the_reason_and_no_other(
     """What came past the checks of a submission is read by the crawl's own process only."""
     store, log = connect({"REDIS_URL": redis_server.url}), tmp_path / "log"
     site = Site(3, quickly=9)
-    with RawServer(site.answer) as web:
+    with RawServer(site.respond) as web:
         host = f"http://127.0.0.1:{web.port}"
         poisoned = submit(store, f"{host}/1")
         raw(store).set(store.keys.config(poisoned), b"[" * 200_000)

@@ -38,7 +38,7 @@ def store(redis_server: RedisServer) -> Iterator[JobStore]:
     found.close()
 
 
-def test_jobs_are_read_in_their_order_with_what_was_asked_for(store: JobStore) -> None:
+def test_jobs_are_read_in_their_order_with_what_was_requested(store: JobStore) -> None:
     store.client.hset(IDENT, mapping={"url": "http://a.example/", "unknown": "x", "note": "n" * 100_000})
     store.client.hset(f"amicrawl:facts:{IDENT}", mapping={"now": "{}", "history": "[]"})
     store.client.hset(f"amicrawl:claim:{IDENT}", mapping={"attempt": "2", "resumed": "resumed"})

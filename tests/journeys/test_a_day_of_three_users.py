@@ -35,7 +35,7 @@ class Site:
 
     def __init__(self) -> None:
         self.is_busy = True
-        self.server = RawServer(self._answer)
+        self.server = RawServer(self._respond)
 
     @property
     def url(self) -> str:
@@ -43,12 +43,12 @@ class Site:
 
     @property
     def fetched(self) -> list[str]:
-        """The paths that were asked for since the last look, robots.txt left out."""
+        """The paths that were requested since the last look, robots.txt left out."""
         paths = [head.split(b" ")[1].decode() for head in self.server.requests]
         self.server.requests.clear()
         return sorted(path for path in paths if path != "/robots.txt")
 
-    def _answer(self, head: bytes) -> bytes:
+    def _respond(self, head: bytes) -> bytes:
         path = head.split(b" ")[1].decode()
         if path == "/robots.txt":
             return page(b"User-agent: *\nDisallow: /private/\n", "Content-Type: text/plain")

@@ -1,4 +1,4 @@
-"""Address gates: hosts on one machine are asked in turn, and each is woken once."""
+"""Address gates: hosts on one machine are contacted in turn, and each is woken once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from amicrawl.politeness.addresses import AddressGates
 ADDRESS, ELSEWHERE = "192.0.2.1", "2001:db8::1"
 
 
-def test_an_address_never_asked_may_be_asked_at_once() -> None:
+def test_an_address_never_contacted_may_be_contacted_at_once() -> None:
     gates = AddressGates(0.5)
     assert gates.opens_at(ADDRESS) == -inf
     assert gates.enter(ADDRESS, 1, 10.0)
@@ -49,7 +49,7 @@ def test_hosts_in_line_are_called_one_by_one_in_the_order_in_which_they_came() -
     assert gates.enter(ADDRESS, 1, 10.0)
     assert not gates.enter(ADDRESS, 2, 10.0)
     assert not gates.enter(ADDRESS, 3, 10.1)
-    assert not gates.enter(ADDRESS, 2, 10.2)  # asking again changes nothing
+    assert not gates.enter(ADDRESS, 2, 10.2)  # another call changes nothing
     assert gates.next_moment() == 10.5
     assert gates.called(10.4) == []
     assert gates.called(10.5) == [2]
@@ -163,7 +163,7 @@ def test_three_thousand_hosts_on_eight_addresses_are_each_woken_once() -> None:
     assert now == (3000 / 8 - 1) * 0.5
 
 
-def test_addresses_asked_long_ago_are_forgotten() -> None:
+def test_addresses_contacted_long_ago_are_forgotten() -> None:
     gates = AddressGates(0.5)
     for number in range(100_000):
         gates.enter(f"2001:db8::{number:x}", number, number / 100)
@@ -189,7 +189,7 @@ def test_every_start_keeps_its_distance_and_everybody_comes_to_its_turn(
     gates = AddressGates(0.5, patience=1.0)
     now, last, waiting = 0.0, dict[str, float](), dict[tuple[str, int], None]()
 
-    def ask(address: str, host: int) -> None:
+    def enter(address: str, host: int) -> None:
         if gates.enter(address, host, now):
             assert now >= last.get(address, -inf) + 0.5
             last[address] = now
@@ -201,7 +201,7 @@ def test_every_start_keeps_its_distance_and_everybody_comes_to_its_turn(
         now += rest
         address = f"192.0.2.{which}"
         if what == "enter":
-            ask(address, host)
+            enter(address, host)
         elif what == "start":
             gates.start(address, now)
             last[address] = now
@@ -210,13 +210,13 @@ def test_every_start_keeps_its_distance_and_everybody_comes_to_its_turn(
             waiting.pop((address, host), None)
         else:
             for called in gates.called(now):
-                # Some do not come; they ask again, or do not, later.
+                # Some do not come; they try again, or do not, later.
                 for other, waits in list(waiting):
                     if waits == called and called % 3:
-                        ask(other, called)
-    # From now on everybody comes when called; whoever was called before asks again.
+                        enter(other, called)
+    # From now on everybody comes when called; who was called before tries again.
     for address, host in list(waiting):
-        ask(address, host)
+        enter(address, host)
     rounds = 0
     while waiting:
         rounds += 1
@@ -227,4 +227,4 @@ def test_every_start_keeps_its_distance_and_everybody_comes_to_its_turn(
         for called in gates.called(now):
             for other, waits in list(waiting):
                 if waits == called and gates.opens_at(other) <= now:
-                    ask(other, called)
+                    enter(other, called)

@@ -21,7 +21,7 @@ def opens_at(bandwidth: Bandwidth, host: int, now: float) -> float:
 
 @pytest.mark.parametrize(
     ("caps", "spent", "opens"),
-    # Spent by HOST or OTHER, so many bytes, at a moment; then when HOST opens, asked at 100.
+    # Spent by HOST or OTHER, so many bytes, at a moment; then when HOST opens, at 100.
     [
         ({}, [(HOST, 10**12, 100.0)], 100.0),
         ({"per_host": 1000}, [], 100.0),

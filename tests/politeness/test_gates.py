@@ -1,4 +1,4 @@
-"""Gates: a host is asked no sooner and no more often than it should be."""
+"""Gates: a host is contacted no sooner and no more often than it should be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from amicrawl.politeness import Gates
 HOST, OTHER = 0x2883BA7DC9AA3289, 0xFFFF_FFFF_FFFF_FFFF
 
 
-def test_a_host_never_asked_may_be_asked_at_any_moment() -> None:
+def test_a_host_never_contacted_may_be_contacted_at_any_moment() -> None:
     gates = Gates(1.0, 1)
     assert gates.may_start(HOST, -1e9)
     assert gates.opens_at(HOST) == -inf
@@ -98,7 +98,7 @@ def test_a_delay_set_while_the_request_is_in_flight_counts_from_its_start() -> N
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.5, 1.0, -3.0])
-def test_no_host_can_ask_for_a_shorter_delay_than_the_crawls(seconds: float) -> None:
+def test_no_host_can_request_a_shorter_delay_than_the_crawls(seconds: float) -> None:
     gates = Gates(1.0, 1)
     gates.set_delay(HOST, seconds)
     gates.start(HOST, 10.0)
@@ -146,7 +146,7 @@ def test_lifting_a_gate_leaves_requests_in_flight_where_they_are() -> None:
     assert gates.may_start(HOST, 10.1)
 
 
-def test_lifting_the_gate_of_a_host_never_asked_leaves_nothing_behind() -> None:
+def test_lifting_the_gate_of_a_host_never_contacted_leaves_nothing_behind() -> None:
     gates = Gates(1.0, 1)
     gates.lift(HOST)
     assert len(gates) == 0
@@ -177,7 +177,7 @@ def test_gates_that_have_opened_are_forgotten() -> None:
     for host in range(20_000):
         gates.start(host, host / 100)
         gates.end(host, host / 100)
-    # A hundred are asked a second, so a hundred gates are shut at a time.
+    # A hundred are contacted a second, so a hundred gates are shut at a time.
     assert len(gates) < 2000
 
 

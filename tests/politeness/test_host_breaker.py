@@ -46,7 +46,7 @@ def test_what_follows_from_a_failure(
     spoken_congested: Verdict,
 ) -> None:
     breaker = HostBreaker(3, max_retries=4)
-    breaker.answered(OTHER)
+    breaker.responded(OTHER)
     assert breaker.failed(HOST, failure, attempt=1, congested=False) is silent
     assert breaker.failed(OTHER, failure, attempt=1, congested=False) is spoken
     assert breaker.failed(HOST, failure, attempt=1, congested=True) is silent_congested
@@ -75,20 +75,20 @@ def test_while_congested_no_host_is_given_up_for_what_may_be_ours(failure: Failu
 @pytest.mark.parametrize("congested", [False, True])
 def test_a_host_that_has_spoken_once_is_never_given_up(failure: Failure, congested: bool) -> None:
     breaker = HostBreaker(3, max_retries=4)
-    breaker.answered(HOST)
+    breaker.responded(HOST)
     for _ in range(100):
         breaker.failed(HOST, failure, attempt=1, congested=congested)
     assert HOST not in breaker.given_up
     assert HOST in breaker.spoken
 
 
-def test_a_host_that_speaks_late_is_asked_again() -> None:
+def test_a_host_that_speaks_late_is_contacted_again() -> None:
     breaker = HostBreaker(3, max_retries=4)
     for _ in range(3):
         breaker.failed(HOST, Failure.RESPONSE_TIMEOUT, attempt=1, congested=False)
     assert HOST in breaker.given_up
     assert HOST not in breaker.spoken
-    breaker.answered(HOST)
+    breaker.responded(HOST)
     assert HOST not in breaker.given_up
 
 

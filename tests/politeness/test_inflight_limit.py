@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from amicrawl.politeness import InflightLimit
 
 
-def test_every_answer_adds_one_up_to_the_greatest() -> None:
+def test_every_response_adds_one_up_to_the_greatest() -> None:
     limit = InflightLimit(64, 32, 70)
     limits = []
     for _ in range(8):
-        limit.answered()
+        limit.responded()
         limits.append(limit.limit)
     assert limits == [65, 66, 67, 68, 69, 70, 70, 70]
 
@@ -39,15 +39,15 @@ def test_congestion_begins_above_a_tenth(losses: int, expected: bool) -> None:
     assert limit.congested is expected
 
 
-@pytest.mark.parametrize(("answers", "expected"), [(0, True), (13, True), (14, False)])
-def test_a_shrink_does_not_end_the_congestion_but_answers_do(answers: int, expected: bool) -> None:
+@pytest.mark.parametrize(("responses", "expected"), [(0, True), (13, True), (14, False)])
+def test_a_shrink_does_not_end_the_congestion_but_responses_do(responses: int, expected: bool) -> None:
     # 0.261 halved is 0.131, and 0.131 * 0.98 ** 14 is below 0.1.
     limit = InflightLimit(64, 32, 2000)
     for _ in range(15):
         limit.lost()
     assert limit.limit == 54
-    for _ in range(answers):
-        limit.answered()
+    for _ in range(responses):
+        limit.responded()
     assert limit.congested is expected
 
 
@@ -58,7 +58,7 @@ def test_a_loss_in_ten_never_shrinks_it() -> None:
         if outcome % 10 == 9:
             limit.lost()
         else:
-            limit.answered()
+            limit.responded()
         assert limit.limit >= previous
         previous = limit.limit
     assert limit.limit == 2000
@@ -70,7 +70,7 @@ def test_a_loss_in_two_brings_it_to_its_least_from_wherever_it_stood() -> None:
         if outcome % 2:
             limit.lost()
         else:
-            limit.answered()
+            limit.responded()
     assert 32 <= limit.limit < 100
 
 
@@ -83,8 +83,8 @@ def test_it_never_leaves_its_bounds(outcomes: list[bool], bounds: tuple[int, int
     start = minimum + above_minimum
     maximum = start + above_start
     limit = InflightLimit(start, minimum, maximum)
-    for answered in outcomes:
-        limit.answered() if answered else limit.lost()
+    for has_responded in outcomes:
+        limit.responded() if has_responded else limit.lost()
         assert minimum <= limit.limit <= maximum
         assert isinstance(limit.limit, int)
 
@@ -92,19 +92,19 @@ def test_it_never_leaves_its_bounds(outcomes: list[bool], bounds: tuple[int, int
 def test_while_the_loop_is_late_it_shrinks_towards_its_start_and_does_not_grow() -> None:
     limit = InflightLimit(64, 32, 2000)
     for _ in range(1000):
-        limit.answered()
+        limit.responded()
     limit.lagged(0.1)
     assert limit.limit == 1064
     for _ in range(10):
         limit.lagged(1.0)
-        limit.answered()
+        limit.responded()
     assert 600 < limit.limit < 650
     for _ in range(1000):
         limit.lagged(1.0)
-        limit.answered()
+        limit.responded()
     assert limit.limit == 64
     limit.lagged(0.0)
-    limit.answered()
+    limit.responded()
     assert limit.limit == 65
 
 
@@ -128,7 +128,7 @@ def test_it_grows_by_a_quarter_where_it_holds_rows_back_and_nothing_completes() 
 def test_it_does_not_grow_by_itself_while_responses_complete() -> None:
     limit = InflightLimit(64, 32, 2000)
     for _ in range(6):
-        limit.answered()
+        limit.responded()
     limit.holds_back = True
     assert not looked_at(limit)
     assert limit.limit == 70
@@ -154,5 +154,5 @@ def test_what_this_machine_lacks_lowers_it_for_good_and_below_its_minimum() -> N
     for _ in range(40):
         limit.exhausted()
     assert limit.limit == 1
-    limit.answered()
+    limit.responded()
     assert limit.limit == 1

@@ -1,9 +1,9 @@
-"""A crawl of 1,000 hosts by a scripted clock: nobody is asked too early, and nobody is left waiting.
+"""A crawl of 1,000 hosts by a scripted clock: nobody is contacted too early, and nobody is left waiting.
 
 Everything that decides is real: the frontier, the gates of hosts, the lines in front of addresses, the
 pace. Made up are the hosts: slow and fast ones, with and without a Crawl-delay, some with a limit of
-their own that they defend with 429, some that ask to be left alone for a while, some that hang up; most
-share an address with many others. Besides pages, robots.txt is asked for once per host, now and then a
+their own that they defend with 429, some that want no requests for a while, some that hang up; most
+share an address with many others. Besides pages, robots.txt is requested once per host, now and then a
 picture, and where a page redirects to: another host, often enough one of those that are in demand.
 
 `Watch` looks on. It reckons by itself what each host may expect, from what the host said alone.
@@ -45,15 +45,15 @@ class Host:
     latency: float
     crawl_delay: float = 0.0
     limit: float = 0.0
-    """Seconds: whoever asks again sooner is answered 429."""
+    """Seconds: a request that comes sooner gets 429."""
     busy: float = 0.0
-    """How often it answers 503, with or without asking for seven and a half seconds."""
+    """How often it responds with 503, with or without a Retry-After of seven and a half seconds."""
     hangs_up: float = 0.0
-    asked: float = -inf
+    requested: float = -inf
 
-    def answer(self, now: float, chance: random.Random) -> tuple[int, float, float]:
+    def respond(self, now: float, chance: random.Random) -> tuple[int, float, float]:
         """Return the status, the latency and the Retry-After of a request that starts at *now*."""
-        rest, self.asked = now - self.asked, now
+        rest, self.requested = now - self.requested, now
         latency = self.latency * chance.uniform(1.0, 1.5)
         if chance.random() < self.hangs_up:
             return 0, latency, 0.0
@@ -91,7 +91,7 @@ class Watch:
     until: dict[int, float] = field(default_factory=dict)
     streak: dict[int, int] = field(default_factory=dict)
     wanted_since: dict[int, float] = field(default_factory=dict)
-    """When there was something to ask a host for again, where there had been nothing."""
+    """When there was something to request from a host again, where there had been nothing."""
     crawl_delay: dict[int, float] = field(default_factory=dict)
     least_latency: dict[int, float] = field(default_factory=dict)
     longest_streak: int = 0
@@ -141,7 +141,7 @@ class Request:
     host: int
     key: UrlKey | None
     started: float = 0.0
-    answer: tuple[int, float, float] = (0, 0.0, 0.0)
+    respond: tuple[int, float, float] = (0, 0.0, 0.0)
     robots: bool = False
 
 
@@ -169,9 +169,9 @@ class Crawl:
         self.parked: dict[int, None] = {}
         """Hosts of which a picture waits for their address."""
         self.pictures: list[tuple[float, int]] = []
-        """When a picture may be asked for next, and of which host."""
+        """When a picture may be requested next, and of which host."""
         self.wanted: dict[int, int] = {}
-        """How many pictures of a host are still to be asked for."""
+        """How many pictures of a host are still to be requested."""
         self.robots_known: set[int] = set()
         for page in range(pages):
             for key in self.hosts:
@@ -186,21 +186,21 @@ class Crawl:
             for host in list(self.parked):
                 if self.world.gates.may_start(host, self.now):
                     del self.parked[host]
-                    self.ask_for_picture(host)
+                    self.request_picture(host)
             while self.pictures and self.pictures[0][0] <= self.now:
-                self.ask_for_picture(heappop(self.pictures)[1])
+                self.request_picture(heappop(self.pictures)[1])
             while (dispatch := frontier.next(self.now)) is not None:
                 host = dispatch.key.host
                 assert not dispatch.skip
                 if not self.may_enter(host):
                     frontier.release(dispatch.key, self.now)
                 elif host in self.robots_known:
-                    self.ask(Request(host, dispatch.key))
+                    self.request(Request(host, dispatch.key))
                 else:
                     self.robots_known.add(host)
                     frontier.release(dispatch.key, self.now)
                     self.world.gates.start(host, self.now)
-                    self.ask(Request(host, None, robots=True))
+                    self.request(Request(host, None, robots=True))
             moments = [frontier.next_moment(self.now), self.addresses.next_moment()]
             if self.under_way:
                 moments.append(self.under_way[0][0])
@@ -219,18 +219,18 @@ class Crawl:
         self.waits += 1
         return False
 
-    def ask(self, request: Request) -> None:
+    def request(self, request: Request) -> None:
         host = self.hosts[request.host]
         self.watch.start(host, self.now, self.pace)
         request.started = self.now
-        request.answer = host.answer(self.now, self.chance)
-        heappush(self.under_way, (self.now + request.answer[1], host.key, request))
+        request.respond = host.respond(self.now, self.chance)
+        heappush(self.under_way, (self.now + request.respond[1], host.key, request))
 
     def finish(self, request: Request) -> None:
         host, gates = self.hosts[request.host], self.world.gates
-        status, latency, retry_after = request.answer
+        status, latency, retry_after = request.respond
         self.watch.end(host, self.now, status, latency, retry_after)
-        interval, until = self.pace.answered(
+        interval, until = self.pace.responded(
             host.key, status, latency=latency, retry_after=retry_after, now=self.now
         )
         if request.robots and host.crawl_delay:
@@ -242,7 +242,7 @@ class Crawl:
             gates.end(host.key, self.now)
         else:
             failure = None if status else Failure.CONNECTION_RESET
-            outcome = Outcome(status, failure, answered=True, latency_ms=int(latency * 1000))
+            outcome = Outcome(status, failure, responded=True, latency_ms=int(latency * 1000))
             if self.world.frontier.settle(request.key, outcome, self.now) is Settled.DONE:
                 self.left[host.key] -= 1
             if self.chance.random() < 0.08:
@@ -261,7 +261,7 @@ class Crawl:
             self.watch.wanted_since[key] = self.now
         self.left[key] += 1
 
-    def ask_for_picture(self, host: int) -> None:
+    def request_picture(self, host: int) -> None:
         gates = self.world.gates
         if host not in self.wanted or gates.opens_at(host) == inf:
             return  # the end of what is under way comes back to it
@@ -276,10 +276,10 @@ class Crawl:
         self.wanted[host] -= 1
         if not self.wanted[host]:
             del self.wanted[host]
-        self.ask(Request(host, None))
+        self.request(Request(host, None))
 
 
-def test_no_host_is_asked_earlier_than_its_pace_allows_and_none_is_starved() -> None:
+def test_no_host_is_contacted_earlier_than_its_pace_allows_and_none_is_starved() -> None:
     crawl = Crawl(PAGES)
     try:
         crawl.run()
@@ -304,14 +304,14 @@ def test_no_host_is_asked_earlier_than_its_pace_allows_and_none_is_starved() -> 
 @pytest.mark.parametrize(
     ("status", "retry_after", "in_time"), [(200, 0.0, 0.5), (429, 0.0, 2.0), (503, 7.5, 7.6)]
 )
-def test_the_watch_sees_who_is_asked_too_early_or_much_too_late(
+def test_the_watch_sees_who_is_contacted_too_early_or_much_too_late(
     status: int, retry_after: float, in_time: float
 ) -> None:
     host = Host(1, "192.0.2.1", 0.1)
     for rest, is_fine in [(in_time - 0.01, False), (in_time, True), (in_time + 1.0, False)]:
         watch, pace = Watch({host.address: 1}), HostPace(RULES)
         watch.start(host, 0.0, pace)
-        pace.answered(host.key, status, latency=0.1, retry_after=retry_after, now=0.1)
+        pace.responded(host.key, status, latency=0.1, retry_after=retry_after, now=0.1)
         watch.end(host, 0.1, status, 0.1, retry_after)
         if is_fine:
             watch.start(host, rest, pace)

@@ -1,8 +1,8 @@
 """Golden vectors of the pace of a host and the gates of addresses: what agrees, what differs, and why.
 
 A host's interval of the reference is one number, which errors, latencies and Retry-After all move; ours
-is the longest of several. They are compared by when the host may be asked next. `WHY` names the rules
-under which that comes out otherwise, and each case that does must fall under one of them.
+is the longest of several. They are compared by when the host may be contacted next. `WHY` names the
+rules under which that comes out otherwise, and each case that does must fall under one of them.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 WHY = {
-    "unanswered": "a fetch without an answer is no sign of health, so it leaves the back-off alone",
-    "slower": "a slower answer lengthens the interval to a multiple of the latency, not by three tenths",
-    "short": "a back-off begins at a second, and doubles what robots.txt asks for",
+    "no response": "a fetch without a response is no sign of health, so it leaves the back-off alone",
+    "slower": "a slow response lengthens the interval to a multiple of the latency, not by three tenths",
+    "short": "a back-off begins at a second, and doubles what robots.txt sets",
 }
-"""Why a host may be asked at another moment than with the reference."""
+"""Why a host may be contacted at another moment than with the reference."""
 
 
 def vectors(kind: str) -> Iterator[dict[str, Any]]:
@@ -47,12 +47,14 @@ def rules_of(config: dict[str, Any]) -> PaceRules:
 
 
 def waits(rules: PaceRules, line: dict[str, Any]) -> float:
-    """Return the seconds until the host may be asked again."""
+    """Return the seconds until the host may be contacted again."""
     # The reference takes every error for one of a host that is overloaded.
     state = PaceState(line["crawl_delay_ds"] / 10, back_off=line["adaptive_ms"] / 1000, errors=1.0)
     interval = rules.interval(rules.after(state, line["status"]))
-    asked = line["retry_after_ds"] / 10
-    return max(interval, HostPace(rules).answered(1, line["status"], retry_after=asked, now=0.0).until)
+    requested = line["retry_after_ds"] / 10
+    return max(
+        interval, HostPace(rules).responded(1, line["status"], retry_after=requested, now=0.0).until
+    )
 
 
 def reason(config: dict[str, Any], line: dict[str, Any]) -> str | None:
@@ -63,10 +65,10 @@ def reason(config: dict[str, Any], line: dict[str, Any]) -> str | None:
         return "short" if line["adaptive_ms"] / 1000 < doubled_from else None
     if before and line["latency_ms"] > before * config["latency_rise"]:
         return "slower"
-    return "unanswered" if line["status"] == 0 else None
+    return "no response" if line["status"] == 0 else None
 
 
-def test_a_host_may_be_asked_when_the_reference_would_but_for_what_is_told() -> None:
+def test_a_host_may_be_contacted_when_the_reference_would_but_for_what_is_told() -> None:
     configs = {config["name"]: config for config in vectors("politeness_config")}
     agree, differ = 0, Counter[str | None]()
     for line in vectors("adapt"):

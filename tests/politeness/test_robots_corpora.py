@@ -40,7 +40,7 @@ def body_of(row: dict[str, Any]) -> bytes:
     return row["robots_txt"].encode() if written is None else base64.b64decode(written)
 
 
-def answer(rules: RobotsRules, row: dict[str, Any]) -> object:
+def respond(rules: RobotsRules, row: dict[str, Any]) -> object:
     if "allowed" in row:
         return rules.allows(row["url"])
     return rules.crawl_delay if "crawl_delay_s" in row else len(rules.sitemaps)
@@ -57,7 +57,7 @@ def test_the_cases_of_two_other_parsers_come_out_the_same_but_for_what_is_told()
         compared += 1
         body = (ROBOTS / "crawler-commons" / row["file"]).read_bytes()
         wanted = next(row[fact] for fact in ("allowed", "crawl_delay_s", "sitemaps") if fact in row)
-        if answer(parse_robots(body, agent=row["agent"]), row) != wanted:
+        if respond(parse_robots(body, agent=row["agent"]), row) != wanted:
             different.add(row["name"])
     assert compared == 145 + 91
     assert different == set(DIFFERENT)

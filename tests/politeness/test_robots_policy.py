@@ -74,14 +74,14 @@ def test_no_file_and_too_many_redirects_allow_all(status: int) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 503, 599, 600, 999, 100, 0, -1, None])
-def test_a_failing_server_and_no_answer_make_urls_wait(status: int | None) -> None:
+def test_a_failing_server_and_no_response_make_urls_wait(status: int | None) -> None:
     verdict = judged(status, CLOSED)
     assert verdict.access is Access.WAIT
     assert verdict.allows("http://a.example/x") is None
     assert verdict.expires == NOW + 60
 
 
-def test_it_is_asked_again_ever_later_and_given_up_at_last() -> None:
+def test_it_is_requested_again_ever_later_and_given_up_at_last() -> None:
     verdict, waits = judged(None), []
     while verdict.access is Access.WAIT:
         waits.append(verdict.expires - NOW)
@@ -91,7 +91,7 @@ def test_it_is_asked_again_ever_later_and_given_up_at_last() -> None:
     assert verdict.allows("http://a.example/x") is False
     assert verdict.reason == "robots.txt is unreachable, given up"
     assert verdict.expires == NOW + DAY
-    # A crawl that lasts longer asks once a day.
+    # A crawl that lasts longer requests it once a day.
     assert judged(503, now=NOW + DAY, previous=verdict).access is Access.UNREACHABLE
     assert judged(404, previous=verdict).access is Access.ALLOW_ALL
     assert judged(404, previous=verdict).failures == 0
@@ -123,7 +123,7 @@ def test_rules_known_before_hold_while_nobody_is_there() -> None:
     assert judge_absence(now=NOW + 31 * DAY, previous=known).is_pass
 
 
-def test_where_nobody_is_there_and_nothing_is_known_pages_are_tried_until_somebody_answers() -> None:
+def test_where_nobody_is_there_and_nothing_is_known_pages_are_tried_until_somebody_responds() -> None:
     passed = judge_absence(now=NOW, previous=judged(503))
     assert (passed.is_pass, passed.allows("http://a.example/x")) == (True, True)
     cache = RobotsCache()
@@ -134,14 +134,14 @@ def test_where_nobody_is_there_and_nothing_is_known_pages_are_tried_until_somebo
     assert [cache.find(origin, now=NOW) is None for origin in (A, B, C)] == [True, False, False]
 
 
-def test_an_origin_that_answers_everything_but_its_robots_txt_is_not_asked_for_ever() -> None:
-    cache, asked = RobotsCache(), 0
+def test_the_robots_txt_of_an_origin_that_serves_all_else_is_not_requested_for_ever() -> None:
+    cache, requested = RobotsCache(), 0
     for _ in range(50):
         if cache.find(A, now=NOW) is None:
-            asked += 1
+            requested += 1
             cache.keep(A, judge_absence(now=NOW, previous=cache.previous(A)))
         cache.heard_from(A)
-    assert asked == 5
+    assert requested == 5
 
 
 def test_that_nobody_was_there_is_forgotten_by_the_next_crawl() -> None:
@@ -154,7 +154,7 @@ def test_that_nobody_was_there_is_forgotten_by_the_next_crawl() -> None:
     assert [again.previous(origin) is not None for origin in (A, B)] == [False, True]
 
 
-def test_an_answer_that_confirms_the_last_one_renews_it() -> None:
+def test_a_response_that_confirms_the_last_one_renews_it() -> None:
     known = judged(200, CLOSED)
     renewed = judged(304, now=NOW + DAY, previous=known)
     assert (renewed.rules, renewed.expires) == (known.rules, NOW + 2 * DAY)
@@ -163,7 +163,7 @@ def test_an_answer_that_confirms_the_last_one_renews_it() -> None:
 @pytest.mark.parametrize(
     ("max_age", "kept"), [(None, DAY), (0.0, HOUR), (7200.0, 7200.0), (1e9, DAY), (-5.0, HOUR)]
 )
-def test_an_answer_is_kept_for_an_hour_to_a_day(max_age: float | None, kept: float) -> None:
+def test_a_response_is_kept_for_an_hour_to_a_day(max_age: float | None, kept: float) -> None:
     assert judged(200, max_age=max_age).expires == NOW + kept
     assert judged(404, max_age=max_age).expires == NOW + kept
 
@@ -184,7 +184,7 @@ def test_an_answer_is_kept_for_an_hour_to_a_day(max_age: float | None, kept: flo
         ("max-age=" + "9" * 18, 999_999_999_999_999_999.0),
     ],
 )
-def test_cache_control_says_how_long_to_keep_an_answer(field: str, seconds: float | None) -> None:
+def test_cache_control_says_how_long_to_keep_a_response(field: str, seconds: float | None) -> None:
     assert max_age_of(field) == seconds
 
 
@@ -212,7 +212,7 @@ def test_a_policy_says_which_urls_robots_txt_decides_about(
     assert is_bound(policy, is_requisite=True) is requisites
 
 
-def test_an_origin_is_asked_first_and_after_its_answer_expired() -> None:
+def test_robots_txt_is_requested_first_and_after_its_response_expired() -> None:
     cache = RobotsCache()
     assert cache.find(A, now=NOW) is None
     verdict = judged(200, CLOSED)
@@ -223,7 +223,7 @@ def test_an_origin_is_asked_first_and_after_its_answer_expired() -> None:
     assert cache.previous(A) is verdict
 
 
-def test_a_clock_set_back_makes_answers_expire() -> None:
+def test_a_clock_set_back_makes_responses_expire() -> None:
     cache = RobotsCache()
     cache.keep(A, judged(200, CLOSED))
     assert cache.find(A, now=NOW - 1) is None
@@ -263,7 +263,7 @@ def test_rules_made_ready_are_folded_when_they_take_too_much_memory() -> None:
     rules = {origin: Folding(((False, b"/"),)) for origin in (A, B, C)}
     cache = RobotsCache(most_unfolded=2 * rules[A].weight)
     for origin, said in rules.items():
-        cache.keep(origin, RobotsVerdict(Access.RULES, NOW + DAY, said, answered=NOW))
+        cache.keep(origin, RobotsVerdict(Access.RULES, NOW + DAY, said, responded_at=NOW))
     for origin in (A, B, A, C, C):
         verdict = cache.find(origin, now=NOW)
         assert verdict is not None
@@ -303,7 +303,7 @@ def test_of_what_expired_only_rules_are_of_use_and_not_for_ever() -> None:
     assert len(RobotsCache.from_rows(rows, agent="a", written_for="a", now=NOW + 31 * DAY)) == 0
 
 
-def test_a_large_file_is_asked_for_again_after_a_restart() -> None:
+def test_a_large_file_is_requested_again_after_a_restart() -> None:
     cache = RobotsCache()
     lines = b"".join(b"Disallow: /%d\n" % n for n in range(MOST_ROW_TEXT // 10))
     cache.keep(A, judged(200, b"User-agent: *\n" + lines))

@@ -67,7 +67,7 @@ def text_in(fields: dict[str, Any], name: str) -> bytes:
 
 
 def url_of(path: bytes) -> str:
-    """Return the URL with this path as it is asked for; every URL has a slash there."""
+    """Return the URL with this path as it is requested; every URL has a slash there."""
     slash = b"" if path[:1] in (b"/", b"?") else b"/"
     form = fetchable(b"http://a.example" + slash + path)
     assert isinstance(form, Fetchable)

@@ -84,17 +84,17 @@ class Walk:
     """A walk over *site* from its start page that keeps out of traps and of what is forbidden."""
 
     def __init__(self, site: Site) -> None:
-        self.asked: set[str] = set()
+        self.requested: set[str] = set()
         self.kept_out: set[str] = set()
         self.off_site: set[str] = set()
         self.statuses: list[int] = []
         waiting = ["/", "/robots.txt"]
         while waiting:
             target = waiting.pop()
-            if target in self.asked:
+            if target in self.requested:
                 continue
-            self.asked.add(target)
-            status, fields, body = split(site.answer(target.encode(), ON.encode()))
+            self.requested.add(target)
+            status, fields, body = split(site.respond(target.encode(), ON.encode()))
             self.statuses.append(status)
             for link in links(body, site.on + target, fields):
                 if not link.startswith(f"{site.on}/"):
@@ -116,8 +116,8 @@ def site() -> Site:
 
 def test_a_plain_walk_finds_the_truth_and_nothing_else(site: Site) -> None:
     walk = Walk(site)
-    assert walk.asked == site.truth
-    assert all(site.in_scope(path) for path in walk.asked)
+    assert walk.requested == site.truth
+    assert all(site.in_scope(path) for path in walk.requested)
     # Comments, scripts and texts name more; of what is forbidden, this alone is linked.
     assert walk.kept_out == {f"trap {name}" for name in TRAPS.values()} | {"forbidden private"}
     assert {f"{site.off}{path}" for path in OFF_SITE_REQUISITES[:2]} < walk.off_site
@@ -127,8 +127,8 @@ def test_a_plain_walk_finds_the_truth_and_nothing_else(site: Site) -> None:
 
 def test_what_is_forbidden_is_there_to_be_mistaken_for_a_link(site: Site) -> None:
     pages = b"".join(
-        site.answer(path, ON.encode()) for path in (b"/assets/site.css", b"/assets/site.js", b"/go/0")
-    ) + b"".join(site.answer(path.encode(), ON.encode()) for path in sorted(site.truth)[-200:])
+        site.respond(path, ON.encode()) for path in (b"/assets/site.css", b"/assets/site.js", b"/go/0")
+    ) + b"".join(site.respond(path.encode(), ON.encode()) for path in sorted(site.truth)[-200:])
     names = set(re.findall(rb"/hidden/[a-z.-]+", pages))
     assert len(names) >= 6
 
@@ -136,7 +136,7 @@ def test_what_is_forbidden_is_there_to_be_mistaken_for_a_link(site: Site) -> Non
 def test_the_truth_does_not_depend_on_the_process() -> None:
     code = (
         "import hashlib; from benchmarks.site import Site; s = Site(100, port=1);"
-        "print(hashlib.sha256(b''.join(s.answer(p.encode(), b'127.0.0.1') for p in sorted(s.truth)))"
+        "print(hashlib.sha256(b''.join(s.respond(p.encode(), b'127.0.0.1') for p in sorted(s.truth)))"
         ".hexdigest())"
     )
     said = [
@@ -150,7 +150,7 @@ def test_the_truth_does_not_depend_on_the_process() -> None:
 
 def test_pages_are_as_large_and_as_different_as_pages_are(site: Site) -> None:
     paths = [path.encode() for path in site.truth if re.fullmatch(r"/[a-z-]+/[a-z-]+-\d+\.html", path)]
-    pages = [site.answer(path, ON.encode()) for path in paths]
+    pages = [site.respond(path, ON.encode()) for path in paths]
     assert len(pages) == 299
     assert len({page[2000:4000] for page in pages}) == len(pages)
     assert all(8_000 < len(page) < 26_000 for page in pages)
@@ -164,7 +164,7 @@ def test_a_trap_has_no_end(site: Site, name: str) -> None:
     waiting = [
         path.partition("#")[0]
         for number in range(9)
-        for path in re.findall(r'<a href="([^"]+)"', site.answer(*_page(site, number)).decode())
+        for path in re.findall(r'<a href="([^"]+)"', site.respond(*_page(site, number)).decode())
         if site.kind(path.replace("&amp;", "&")) == f"trap {name}"
     ]
     seen: set[str] = set()
@@ -173,7 +173,7 @@ def test_a_trap_has_no_end(site: Site, name: str) -> None:
         if target in seen:
             continue
         seen.add(target)
-        status, fields, body = split(site.answer(target.encode(), ON.encode()))
+        status, fields, body = split(site.respond(target.encode(), ON.encode()))
         assert status == 200
         for link in links(body, site.on + target, fields):
             parts = urlsplit(link)
@@ -190,11 +190,11 @@ def _page(site: Site, number: int) -> tuple[bytes, bytes]:
 
 def test_equal_content_and_error_pages_are_equal_to_the_byte(site: Site) -> None:
     for trap, names in (("same", ("0", "1", "77")), ("lost", ("a", "b/c.html", "d?e=f"))):
-        bodies = {split(site.answer(f"/{trap}/{name}".encode(), ON.encode()))[2] for name in names}
+        bodies = {split(site.respond(f"/{trap}/{name}".encode(), ON.encode()))[2] for name in names}
         assert len(bodies) == 1
 
 
-def test_the_server_answers_on_both_addresses_and_logs_what_it_was_asked(tmp_path: Path) -> None:
+def test_the_server_responds_on_both_addresses_and_logs_what_was_requested(tmp_path: Path) -> None:
     log = tmp_path / "log"
     command = [sys.executable, "-m", "benchmarks.site_server", "100", str(log)]
     with subprocess.Popen(
@@ -214,7 +214,7 @@ def test_the_server_answers_on_both_addresses_and_logs_what_it_was_asked(tmp_pat
     assert lines[::2] == lines[1::2] == [f"{ON} /", f"{OFF} /cdn/logo.png", f"{ON} /gone/1.html"]
 
 
-def test_a_crawl_that_missed_a_page_or_asked_for_too_much_is_told(site: Site) -> None:
+def test_a_crawl_that_missed_a_page_or_requested_too_much_is_reported(site: Site) -> None:
     right = [f"{ON} {path}" for path in sorted(site.truth)]
     right += [f"{OFF} {path}" for path in (*OFF_SITE_REQUISITES, "/robots.txt")]
     indexed = {site.on + path for path in site.truth}

@@ -78,18 +78,18 @@ def test_the_server_has_every_page_on_every_address_and_keeps_connections_open()
     assert server.cpu_s > 0
 
 
-def test_the_server_counts_connections_and_not_the_one_that_asks_for_their_number() -> None:
+def test_the_server_counts_connections_and_not_the_one_that_requests_their_number() -> None:
     with Server(2) as server:
         assert server.connections() == 0
         port = int(server.urls(1)[0].split(":")[2].split("/")[0])
         with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
             file = connection.makefile("rb")
-            for asked, expected in (
+            for requested, expected in (
                 (b"empty/1", (b"HTTP/1.1 200 OK", b"0")),
                 (b"moved/7", (b"HTTP/1.1 302 Found", b"0")),
                 (b"zeros/3000000/9", (b"HTTP/1.1 200 OK", b"3000000")),
             ):
-                connection.sendall(b"GET /%b HTTP/1.1\r\nHost: x\r\n\r\n" % asked)
+                connection.sendall(b"GET /%b HTTP/1.1\r\nHost: x\r\n\r\n" % requested)
                 lines = [line.strip() for line in iter(file.readline, b"\r\n")]
                 length = next(line.split()[1] for line in lines if line.startswith(b"Content-Length"))
                 assert (lines[0], length) == expected
@@ -216,5 +216,5 @@ def test_both_warc_writers_are_given_the_same_and_write_all_of_it(
 def test_a_crawl_in_several_processes_is_measured_as_a_crawler_of_its_own(tmp_path: Path) -> None:
     one, two = Amicrawl(), Amicrawl(processes=2)
     assert (one.name, two.name) == ("amicrawl", "amicrawl, 2 processes")
-    asked = [crawler.command(tmp_path / "urls.txt", tmp_path) for crawler in (one, two)]
-    assert ["processes=2" in words for words in asked] == [False, True]
+    requested = [crawler.command(tmp_path / "urls.txt", tmp_path) for crawler in (one, two)]
+    assert ["processes=2" in words for words in requested] == [False, True]

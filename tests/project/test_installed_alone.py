@@ -34,8 +34,8 @@ sys.meta_path.insert(0, Hidden())
 """
 
 
-def asked_for_by(name: str) -> set[str]:
-    """Return the distributions that *name* asks for, whatever extra is chosen."""
+def required_by(name: str) -> set[str]:
+    """Return the distributions that *name* requires, whatever extra is chosen."""
     lines = distribution(name).requires or []
     return {canonicalize_name(Requirement(line).name) for line in lines}
 
@@ -79,16 +79,16 @@ def imported_modules() -> Iterator[tuple[str, Path]]:
                 yield node.module.partition(".")[0], path
 
 
-def test_every_import_is_of_something_that_is_asked_for() -> None:
-    # What Scrapy asks for is Scrapy's to choose: whoever extends it uses what it uses.
-    allowed = asked_for_by("amicrawl") | asked_for_by("scrapy")
+def test_every_import_is_of_something_that_is_required() -> None:
+    # What Scrapy requires is Scrapy's to choose: whoever extends it uses what it uses.
+    allowed = required_by("amicrawl") | required_by("scrapy")
     owners = packages_distributions()
     seen = 0
     for module, path in imported_modules():
         if module in sys.stdlib_module_names or module == "amicrawl":
             continue
         seen += 1
-        # What an extra asks for may not be here: its modules are called as it is.
+        # What an extra requires may not be here: its modules are called as it is.
         of = {canonicalize_name(owner) for owner in owners.get(module, [module])}
         assert of & allowed, f"{module} in {path}"
     assert seen > 10
@@ -104,14 +104,14 @@ NOT_IMPORTED = {
 }
 
 
-def test_everything_that_is_asked_for_is_used() -> None:
+def test_everything_that_is_required_is_used() -> None:
     owners = packages_distributions()
     imported = {
         canonicalize_name(owner)
         for module, _ in imported_modules()
         for owner in owners.get(module, [module])
     }
-    assert asked_for_by("amicrawl") - imported == NOT_IMPORTED
+    assert required_by("amicrawl") - imported == NOT_IMPORTED
 
 
 def test_the_documentation_says_what_each_dependency_is_for() -> None:

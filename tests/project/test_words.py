@@ -28,6 +28,30 @@ RIDDLES = {
     "in the making": "what it is",
 }
 """What a reader would have to guess, as a regular expression, and what to write."""
+ASKS = re.compile(r"(?<![a-z])(?:un)?(?:ask|answer)(?:s|ed|ing)?(?![a-z])", re.IGNORECASE)
+"""A URL is requested and a server responds: these are words for what people and formats do."""
+WHERE_SOMEBODY_ASKS = {
+    "the arguments of a crawl, which `crawl.json` calls `asked`": """
+        archive/report/crawl_page.py cli/explain.py cli/frontier/damage.py cli/replay.py cli/report.py
+        crawl/arguments.py crawl/opening.py crawl/output.py crawl/processes/__init__.py
+        crawl/processes/dealing.py crawl/run.py crawl/seedlist.py crawl/watching/progress.py
+        crawl/watching/screen.py record/crawl_json.py
+        spiders/queue.py spiders/recrawl.py spiders/seeds.py spiders/site.py
+    """,
+    "a user asks a job, a crawl or a pipeline to stop or to go on": """
+        cli/job/__init__.py cli/job/listing.py cli/pipeline.py crawl/extensions.py crawl/state.py
+        fleet/dashboard/api_changing.py fleet/dashboard/serving.py fleet/dashboard/shapes.py
+        fleet/jobs/attempt.py fleet/jobs/ending.py fleet/jobs/pipeline.py
+        fleet/jobs/pipeline_record.py fleet/jobs/record.py fleet/jobs/verbs.py
+    """,
+    "a command asks its user, who asks a table": """
+        archive/table/query.py cli/dashboard.py cli/query.py record/rsync.py
+    """,
+    "a name in a file or a statistic of earlier versions": """
+        crawl/policy.py crawl/robots.py fleet/spark/bucket_objects.py politeness/robots_policy.py
+    """,
+}
+"""Why, and in which modules of the package."""
 ROOMS = sorted(path for path in (PROJECT / "amicrawl").iterdir() if list(path.glob("*.py")))
 
 
@@ -52,6 +76,25 @@ def test_a_room_says_it_in_the_fields_words(room: Path) -> None:
         for match in re.finditer(rf"\b{word}\b", line, re.IGNORECASE)
     ]
     assert not found, "\n".join(found)
+
+
+def test_only_people_ask_and_answer() -> None:
+    package = PROJECT / "amicrawl"
+    found = {
+        str(path.relative_to(package)) for path in package.rglob("*.py") if ASKS.search(path.read_text())
+    }
+    assert found == {name for names in WHERE_SOMEBODY_ASKS.values() for name in names.split()}
+
+
+def test_a_test_says_that_urls_are_requested_and_servers_respond() -> None:
+    found = [
+        f"{path.relative_to(PROJECT)}: {name}"
+        for path in sorted((PROJECT / "tests").rglob("test_*.py"))
+        for name in re.findall(r"def (test_\w+)\(", path.read_text())
+        if ASKS.search(name)
+    ]
+    # A job is asked to end, and a dialog asks first.
+    assert len(found) <= 5, "\n".join(found)
 
 
 def test_the_places_that_the_glossary_names_are_there() -> None:

@@ -138,17 +138,17 @@ def member_at(directory: Path, row: dict[str, Any]) -> bytes:
 
 
 def _once(read: Callable[[Path], Read]) -> Callable[[Path], Read]:
-    """Return *read*, whose answers are kept: a file that is the same to the byte is not read again."""
-    answers: dict[bytes, Read] = {}
+    """Return *read*, whose results are kept: a file that is the same to the byte is not read again."""
+    kept_results: dict[bytes, Read] = {}
 
     @wraps(read)
-    def answer(path: Path) -> Read:
+    def respond(path: Path) -> Read:
         content = hashlib.sha256(path.read_bytes()).digest()
-        if content not in answers:
-            answers[content] = read(path)
-        return answers[content]
+        if content not in kept_results:
+            kept_results[content] = read(path)
+        return kept_results[content]
 
-    return answer
+    return respond
 
 
 @_once

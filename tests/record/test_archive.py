@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class NotingDisk(Disk):
-    """A disk that notes what is asked of it, by the name of the file."""
+    """A disk that notes the calls of it, by the name of the file."""
 
     def __init__(self) -> None:
         self.calls: list[tuple[str, str]] = []
@@ -222,7 +222,7 @@ def test_a_payload_met_again_in_the_crawl_refers_to_its_record(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("settings", [{"dedup": "seed"}, {"dedup": "crawl", "store_unchanged": True}])
-def test_payloads_of_a_crawl_are_not_compared_unless_asked(
+def test_payloads_of_a_crawl_are_not_compared_unless_set(
     tmp_path: Path, settings: dict[str, Any]
 ) -> None:
     archive = open_archive(tmp_path, **settings)

@@ -102,7 +102,7 @@ def test_what_lies_there_is_not_sent_again(out: Path, tmp_path: Path) -> None:
     assert before.items() <= after.items()
 
 
-def test_the_frontier_goes_up_only_where_that_is_asked(out: Path, tmp_path: Path) -> None:
+def test_the_frontier_goes_up_only_where_that_is_requested(out: Path, tmp_path: Path) -> None:
     (out / "frontier").mkdir()
     (out / "frontier" / "super").write_bytes(b"state")
     send_all(uploads(out, tmp_path / "bucket"))

@@ -159,7 +159,7 @@ def test_a_cut_capture_says_why() -> None:
     assert row_of(stored(truncated=Truncation.TIME))["truncated"] == "time"
 
 
-def test_an_http09_answer_has_a_row_like_any_other() -> None:
+def test_an_http09_response_has_a_row_like_any_other() -> None:
     row = row_of(stored(head=b"", protocol="http/0.9"))
     assert (row["status"], row["content_type"], row["protocol"]) == (200, "", "http/0.9")
 

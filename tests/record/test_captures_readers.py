@@ -28,10 +28,10 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def ask(query: str) -> list[Any]:
-    answer = duckdb.sql(query)
-    assert answer is not None
-    return answer.fetchall()
+def run_sql(query: str) -> list[Any]:
+    result = duckdb.sql(query)
+    assert result is not None
+    return result.fetchall()
 
 
 def test_the_status_breakdown(run: Path) -> None:
@@ -40,7 +40,7 @@ def test_the_status_breakdown(run: Path) -> None:
         FROM 'ami-out/captures.parquet'
         GROUP BY status ORDER BY n DESC;
     """
-    assert ask(query) == [(200, 9), (0, 2)]
+    assert run_sql(query) == [(200, 9), (0, 2)]
 
 
 def test_the_hosts_that_contributed_the_most_bytes(run: Path) -> None:
@@ -50,7 +50,7 @@ def test_the_hosts_that_contributed_the_most_bytes(run: Path) -> None:
         WHERE error = ''
         GROUP BY host ORDER BY bytes DESC LIMIT 25;
     """
-    found = ask(query)
+    found = run_sql(query)
     assert [host for host, _, _ in found][-1] == "x.example"
     assert found[-1] == ("x.example", 10, 1)
     assert sum(count for _, _, count in found) == 9
@@ -58,7 +58,7 @@ def test_the_hosts_that_contributed_the_most_bytes(run: Path) -> None:
 
 def test_everything_that_failed_with_the_reason(run: Path) -> None:
     query = "SELECT url, error FROM 'ami-out/captures.parquet' WHERE error <> '';"
-    assert ask(query) == [
+    assert run_sql(query) == [
         ("http://h1.example/4", "connection-refused: Failed to connect"),
         ("http://h0.example/9", "connection-refused: Failed to connect"),
     ]
@@ -69,7 +69,7 @@ def test_a_seeds_metadata(run: Path) -> None:
         SELECT url, json_extract_string(meta_json, '$.source') AS source
         FROM 'ami-out/captures.parquet' WHERE meta_json <> '';
     """
-    assert ("http://x.example/", "sitemap") in ask(query)
+    assert ("http://x.example/", "sitemap") in run_sql(query)
 
 
 def test_several_runs_are_one_table(run: Path) -> None:
@@ -79,17 +79,17 @@ def test_several_runs_are_one_table(run: Path) -> None:
         archive = open_archive(out)
         archive.store(pages(5))
         archive.seal()
-    assert ask("SELECT count(*) FROM 'runs/*/captures.parquet';") == [(10,)]
+    assert run_sql("SELECT count(*) FROM 'runs/*/captures.parquet';") == [(10,)]
 
 
-def test_a_crawl_that_runs_can_be_asked_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crawl_that_runs_can_be_explained_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     archive = open_archive(tmp_path)
     archive.store(pages(5))
     monkeypatch.chdir(tmp_path)
     query = (
         "SELECT count(*) FROM read_json('captures-*.open', format='newline_delimited') WHERE status=200"
     )
-    assert ask(query) == [(4,)]
+    assert run_sql(query) == [(4,)]
     archive.close()
 
 

@@ -34,7 +34,7 @@ def read(directory: Path) -> dict[str, Any]:
     return found
 
 
-def test_a_crawl_that_runs_says_what_it_was_asked(tmp_path: Path) -> None:
+def test_a_crawl_that_runs_says_what_it_was_given(tmp_path: Path) -> None:
     begin(tmp_path)
     found = read(tmp_path)
     assert found.pop("software").startswith("amicrawl/")

@@ -235,14 +235,14 @@ def test_a_redirect_to_what_is_no_host_of_the_archive_is_an_error_of_the_store(
         keys = {**KEYS, "IA_ENDPOINT_URL": web.url}
         bucket = ItemBucket("ia://crawls", urlsplit("ia://crawls"), ItemClient(environment=keys))
 
-        def ask() -> None:
+        def look() -> None:
             if method == "GET":
                 bucket.size("b.warc.gz")
             else:
                 bucket.write("b.warc.gz", iter([b"two"]), size=3)
 
         with pytest.raises(OSError, match="Internet Archive"):
-            ask()
+            look()
 
 
 def test_a_signal_ends_the_wait_for_a_file_within_a_second_of_it(tmp_path: Path) -> None:

@@ -95,7 +95,7 @@ def test_a_304_to_a_conditional_request_carries_the_digest_forward() -> None:
     )
 
 
-def test_a_304_that_nobody_asked_for_is_an_ordinary_response() -> None:
+def test_a_304_that_nobody_requested_is_an_ordinary_response() -> None:
     made = capture(head=NOT_MODIFIED, status=304, body=b"")
     assert decide(made, digests_of(made), seed=KNOWING) == RevisitDecision(EMPTY, unchanged=False)
 

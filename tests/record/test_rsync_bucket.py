@@ -158,7 +158,7 @@ def test_a_directory_is_reached_over_ssh(tmp_path: Path) -> None:
     # What ssh does: options, the host, then a command for the shell of the other side.
     (programs / "ssh").write_text(
         "#!/bin/sh\n"
-        f'echo "$@" >> {tmp_path}/asked\n'
+        f'echo "$@" >> {tmp_path}/arguments\n'
         'while [ "$1" != far.example ]; do shift; done; shift; exec sh -c "$*"\n'
     )
     (programs / "ssh").chmod(0o755)
@@ -170,8 +170,8 @@ def test_a_directory_is_reached_over_ssh(tmp_path: Path) -> None:
     there = contents(tmp_path / "far" / "run")
     assert there.pop("uploaded.json")
     assert there == {name: text for name, text in contents(out).items() if name != "uploaded.json"}
-    assert "BatchMode=yes" in (tmp_path / "asked").read_text()
-    assert "-p 2222" in (tmp_path / "asked").read_text()
+    assert "BatchMode=yes" in (tmp_path / "arguments").read_text()
+    assert "-p 2222" in (tmp_path / "arguments").read_text()
 
 
 def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(

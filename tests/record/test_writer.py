@@ -155,10 +155,10 @@ def test_the_record_that_opens_a_file_has_an_id_of_its_own(tmp_path: Path) -> No
 class DiskWithoutRoom(Disk):
     """A disk that has no room for temporary files, and notes where they were to be."""
 
-    asked: Path | None = None
+    requested: Path | None = None
 
     def temporary(self, directory: Path) -> IO[bytes]:
-        self.asked = directory
+        self.requested = directory
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
@@ -167,7 +167,7 @@ def test_a_long_body_waits_on_the_disk_of_the_crawl_and_a_full_one_is_named(tmp_
     stage = stage_on(open_writer(tmp_path, disk=disk))
     with pytest.raises(OutputError, match=re.escape(f"{tmp_path} cannot be used for a temporary file")):
         stage.add(item(capture("http://h/long", body=LongBody(64))))
-    assert disk.asked == tmp_path
+    assert disk.requested == tmp_path
 
 
 def test_a_writer_that_got_nothing_leaves_nothing(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_a_writer_never_opens_a_file_that_is_there(tmp_path: Path) -> None:
 
 
 class LongBody:
-    """A body that is never whole in memory: its blocks are made as they are asked for."""
+    """A body that is never whole in memory: its blocks are made as they are requested."""
 
     def __init__(self, blocks: int) -> None:
         self.count = blocks

@@ -99,7 +99,7 @@ _SCRIPTS = {
       (async () => {
         const noted = navigator.serviceWorker.register("/worker/sw.js", {scope: "/worker/"});
         const ready = noted.then(() => navigator.serviceWorker.ready);
-        // Without its worker the page asks for the data itself.
+        // Without its worker the page requests the data itself.
         await Promise.race([ready, new Promise((done) => setTimeout(done, 2000))]).catch(() => 0);
         document.body.append((await (await fetch("/worker/data.json")).json()).text);
       })();""",
@@ -206,17 +206,17 @@ def respond(head: bytes) -> bytes:
     path, _, query = target.partition("?")
     made = _made(path, query, method)
     if made is None:
-        return _answer(b"none", "text/plain", status="404 Not Found")
+        return _response(b"none", "text/plain", status="404 Not Found")
     body = made if isinstance(made, bytes) else made.encode()
     if found := re.search(rb"\r\n[Rr]ange: bytes=(\d+)-(\d*)", head):
         first, last = int(found[1]), int(found[2] or len(body) - 1)
         span = f"Content-Range: bytes {first}-{last}/{len(body)}"
-        return _answer(body[first : last + 1], "video/mp4", span, status="206 Partial Content")
+        return _response(body[first : last + 1], "video/mp4", span, status="206 Partial Content")
     otherwise = "text/html; charset=utf-8" if path.endswith(_PAGES) else "text/plain"
     kind = _TYPES.get(path.rpartition(".")[2], otherwise)
     if kind == "text/javascript":
-        return _answer(gzip.compress(body, mtime=0), kind, "Content-Encoding: gzip")
-    return _answer(body, kind)
+        return _response(gzip.compress(body, mtime=0), kind, "Content-Encoding: gzip")
+    return _response(body, kind)
 
 
 def _made(path: str, query: str, method: str) -> str | bytes | None:
@@ -314,7 +314,7 @@ def picture(shade: int) -> bytes:
     return b"\x89PNG\r\n\x1a\n" + b"".join(made)
 
 
-def _answer(body: bytes, kind: str, *fields: str, status: str = "200 OK") -> bytes:
+def _response(body: bytes, kind: str, *fields: str, status: str = "200 OK") -> bytes:
     lines = "".join(f"{field}\r\n" for field in fields)
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\n{lines}Content-Length: {len(body)}\r\n\r\n"
     return head.encode() + body

@@ -1,6 +1,6 @@
 """pywb replays what a crawl archived, as a reader of the archive would see it, by its index and by ours.
 
-py-wacz, too, is asked what it thinks of a package.
+py-wacz, too, validates a package.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def recrawled(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     directory = tmp_path_factory.mktemp("recrawled")
     made: list[Path] = []
 
-    def answer(request: bytes) -> bytes:
+    def respond(request: bytes) -> bytes:
         if request.startswith(b"GET /robots.txt "):
             return page(b"", status="404 Not Found")
         head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n"
@@ -179,7 +179,7 @@ def recrawled(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
         body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
         return head + b"\r\n" + body + b"0\r\n\r\n"
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         seeds = write_lines(directory / "seeds.txt", [f"{server.url}/same"])
         for number in range(3):
             out = directory / str(number)
@@ -217,10 +217,10 @@ def test_a_redirect_and_a_missing_page_are_replayed_as_such(archived: Path, repl
 def test_a_browser_shows_our_package_as_pywb_replays_it(pywb: str, archived: Path) -> None:
     """Pages, their style sheet and picture, and a link, all from the archive and from nowhere else."""
     start = next(row["url"] for row in rows(archived) if row["url"].endswith("/keepers/"))
-    asked: list[str] = []
+    requested: list[str] = []
     with chromium() as browser:
         page = browser.new_page()
-        page.on("request", lambda request: asked.append(request.url))
+        page.on("request", lambda request: requested.append(request.url))
         page.goto(f"{pywb}/wacz/2026/{start}", timeout=120_000)
         replayed: Any = page.wait_for_selector("#replay_iframe", timeout=120_000)
         shown = replayed.content_frame()
@@ -231,19 +231,23 @@ def test_a_browser_shows_our_package_as_pywb_replays_it(pywb: str, archived: Pat
         shown.get_by_role("link", name="The tides").first.click()
         shown.wait_for_url("**/tides.html", wait_until="load", timeout=120_000)
         assert shown.title().startswith("The tides")
-    assert [url for url in asked if not url.startswith((pywb, "data:", "blob:"))] == []
+    assert [url for url in requested if not url.startswith((pywb, "data:", "blob:"))] == []
 
 
 def test_pywb_turns_the_pages_of_our_cluster(pywb: str) -> None:
     """25 lines, 5 a block, 2 blocks a page: 10, 10 and 5 lines, and no fourth page."""
-    asked = f"{pywb}/paging/cdx?pageSize=2&url=http://example.com/*"
-    assert json.loads(_body(f"{asked}&showNumPages=true")) == {"pages": 3, "pageSize": 2, "blocks": 5}
-    answers = [_body(f"{asked}&page={page}").splitlines() for page in range(3)]
-    assert [len(lines) for lines in answers] == [10, 10, 5]
-    assert [line.split()[0] for lines in answers for line in lines] == [
+    requested = f"{pywb}/paging/cdx?pageSize=2&url=http://example.com/*"
+    assert json.loads(_body(f"{requested}&showNumPages=true")) == {
+        "pages": 3,
+        "pageSize": 2,
+        "blocks": 5,
+    }
+    responses = [_body(f"{requested}&page={page}").splitlines() for page in range(3)]
+    assert [len(lines) for lines in responses] == [10, 10, 5]
+    assert [line.split()[0] for lines in responses for line in lines] == [
         line.split()[0] for line in pages(25)
     ]
-    assert _status(f"{asked}&page=3") == 400
+    assert _status(f"{requested}&page=3") == 400
     missing = f"{pywb}/paging/cdx?pageSize=2&showNumPages=true&url=http://example.com/missing"
     assert json.loads(_body(missing)) == {"pages": 0, "pageSize": 2, "blocks": 0}
 
@@ -271,20 +275,20 @@ QUESTIONS: list[dict[str, str]] = [
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: " ".join(question)[:40])
-def test_our_server_answers_what_pywb_answers(
+def test_our_server_responds_as_pywb_does(
     archived: Path, pywb: str, ours: str, question: dict[str, str]
 ) -> None:
     site = "/".join(rows(archived)[0]["url"].split("/")[:3])
-    asked = urlencode(question | {"url": question["url"].format(site=site), "allowFuzzy": "false"})
-    status = _status(f"{ours}?{asked}")
-    assert status == _status(f"{pywb}/zipnum/cdx?{asked}")
+    requested = urlencode(question | {"url": question["url"].format(site=site), "allowFuzzy": "false"})
+    status = _status(f"{ours}?{requested}")
+    assert status == _status(f"{pywb}/zipnum/cdx?{requested}")
     if status == 200:
-        found, expected = _body(f"{ours}?{asked}"), _body(f"{pywb}/zipnum/cdx?{asked}")
+        found, expected = _body(f"{ours}?{requested}"), _body(f"{pywb}/zipnum/cdx?{requested}")
         assert list(map(_told, found.splitlines())) == list(map(_told, expected.splitlines()))
 
 
 def _told(line: bytes) -> tuple[bytes, Any]:
-    """Return what a line of an answer says, but for where pywb has it from."""
+    """Return what a line of a response says, but for where pywb has it from."""
     head, brace, rest = line.partition(b"{")
     fields = json.loads(brace + rest) if brace else {}
     return head, {name: value for name, value in fields.items() if not name.startswith("source")}
@@ -374,7 +378,7 @@ def test_a_crawl_is_replayed_by_one_command_until_it_is_stopped(
             if mode:
                 browser = shlex.split(process.stderr.readline())
                 assert f"--proxy-server=http://localhost:{port}" in browser
-                # Nobody answers at this address any more but the proxy.
+                # Nothing responds at this address any more but the proxy.
                 found, proxies = url, {"http": f"http://127.0.0.1:{port}"}
             else:
                 assert f"http://localhost:{port}/crawl/" in said

@@ -1,7 +1,7 @@
 """Pages with requisites of all kinds, crawled, and shown by Chromium from the archive as they were live.
 
 Each page is fetched by the browser from its server, and then from pywb: both pictures are the same, and
-what the live page asked for is in the archive.
+what the live page requested is in the archive.
 """
 
 from __future__ import annotations
@@ -124,14 +124,14 @@ UNSEEN = [
     *("OFF/og.svg", "ON/site/tw.svg", "ON/site/icon.svg", "OFF/cast.mp3", "OFF/clip.mp4"),
     *("ON/site/old.html", "ON/site/from-lines.html", "ON/site/s2.svg", "ON/site/set2.svg"),
 ]
-"""What no browser asks for of its own, or only on other screens."""
+"""What no browser requests of its own, or only on other screens."""
 
 
 class Site:
     """`ON` below /site/ of 127.0.0.1, `OFF` on 127.0.0.2."""
 
     def __init__(self) -> None:
-        self.server = RawServer(self._answer, keep_open=True)
+        self.server = RawServer(self._respond, keep_open=True)
         self.is_live = True
 
     def names(self, text: str) -> str:
@@ -139,7 +139,7 @@ class Site:
         off = self.server.url.replace("127.0.0.1", "127.0.0.2")
         return text.replace("OFF", off).replace("ON/", f"{self.server.url}/")
 
-    def _answer(self, head: bytes) -> bytes:
+    def _respond(self, head: bytes) -> bytes:
         path = head.split(b" ")[1].decode().partition("?")[0].removeprefix("/")
         if b"\r\nHost: 127.0.0.2" in head or b"\r\nhost: 127.0.0.2" in head:
             body = OFF.get(path)
@@ -166,7 +166,7 @@ class ArchiveProxy(BaseHTTPRequestHandler):
         super().__init__(*given)
 
     def do_GET(self) -> None:
-        """Answer as the archive does."""
+        """Respond as the archive does."""
         try:
             found = urllib.request.urlopen(f"{self.archive}{self.path}", timeout=60)
         except urllib.error.HTTPError as error:
@@ -226,7 +226,7 @@ class Replay:
         self._failed.clear()
         opened.goto(url, timeout=120_000)
         opened.wait_for_load_state("networkidle", timeout=120_000)
-        # A worker answers when it likes.
+        # A worker responds when it likes.
         opened.wait_for_timeout(300)
         picture = bytes(opened.screenshot())
         assert self._failed == []

@@ -56,7 +56,7 @@ def summarised(tmp_path: Path) -> Summarised:
     return run
 
 
-def test_fields_have_their_order_and_zeros_are_shown_unless_asked() -> None:
+def test_fields_have_their_order_and_zeros_are_shown_unless_requested() -> None:
     years = Years()
     years.add("example.com", "2012", "html", scheme="http", size=7)
 
@@ -96,7 +96,9 @@ def test_media_types_have_their_categories(mime: str, category: str) -> None:
     assert category_of(mime) == category
 
 
-def test_only_good_answers_count_but_a_cdxj_line_without_status_is_other(summarised: Summarised) -> None:
+def test_only_good_responses_count_but_a_cdxj_line_without_status_is_other(
+    summarised: Summarised,
+) -> None:
     lines = [
         cdxj(),
         cdxj(status="404"),

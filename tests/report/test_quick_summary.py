@@ -93,6 +93,6 @@ def test_what_is_no_table_is_refused_with_a_sentence(tmp_path: Path) -> None:
         count_narrow([str(tmp_path / "torn.parquet")])
 
 
-def test_it_cannot_be_asked_for_hosts() -> None:
+def test_it_cannot_list_hosts() -> None:
     done = CliRunner().invoke(app, ["summary", "--quick", "--report", "x.parquet"])
     assert getattr(done.exception, "exit_code", None) == ExitCode.USAGE

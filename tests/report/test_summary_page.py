@@ -147,7 +147,7 @@ def test_nothing_of_an_index_becomes_an_element_or_attribute(text: str) -> None:
     assert "\x1b" not in text
 
 
-def test_the_page_asks_nobody_for_anything(text: str) -> None:
+def test_the_page_requests_nothing(text: str) -> None:
     page = Page(text)
 
     (policy,) = [one["content"] for one in page.all("meta") if "http-equiv" in one]

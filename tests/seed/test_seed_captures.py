@@ -109,7 +109,7 @@ def test_of_an_error_page_the_payload_counts_and_no_validator(read: Read, status
         {"digest": ""},
     ],
 )
-def test_a_row_that_is_no_whole_capture_is_asked_for_without_conditions(
+def test_a_row_that_is_no_whole_capture_is_requested_without_conditions(
     read: Read, changes: dict[str, Any]
 ) -> None:
     seeds, faults = read(index(ROW | OURS | changes), "captures.parquet")
@@ -118,7 +118,7 @@ def test_a_row_that_is_no_whole_capture_is_asked_for_without_conditions(
 
 
 @pytest.mark.parametrize("status", [200, 304])
-def test_an_unchanged_row_asks_conditionally_but_is_no_original(read: Read, status: int) -> None:
+def test_an_unchanged_row_is_requested_conditionally_but_is_no_original(read: Read, status: int) -> None:
     (seed,), _ = read(index(ROW | OURS | {"status": status, "unchanged": True}), "captures.parquet")
     assert (seed.digest, seed.etag, seed.captured_at) == (SHA1, '"1"', 0)
 
@@ -151,7 +151,7 @@ def test_an_original_that_cannot_be_is_not_known(read: Read, changes: dict[str, 
     assert not faults
 
 
-def test_a_digest_that_is_none_is_reported_and_the_url_asked_without_conditions(read: Read) -> None:
+def test_a_digest_that_is_none_is_reported_and_the_url_requested_without_conditions(read: Read) -> None:
     seeds, faults = read(
         index(ROW | OURS | {"digest": "d41d8cd98f00b204e9800998ecf8427e"}), "captures.parquet"
     )

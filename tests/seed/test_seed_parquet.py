@@ -100,7 +100,7 @@ def test_what_is_known_of_a_url_is_no_bulk(name: str) -> None:
     assert not is_bulk(name)
 
 
-def test_rows_without_a_url_to_ask_are_reported_with_their_number(read: Read) -> None:
+def test_rows_without_a_url_to_request_are_reported_with_their_number(read: Read) -> None:
     urls = ["http://a.example/", None, "", "gopher://a.example/", "http://b.example/"]
     seeds, faults = read(packed(pa.table({"url": urls})), "seeds.parquet")
     assert [seed.url for seed in seeds] == ["http://a.example/", "http://b.example/"]

@@ -1,4 +1,4 @@
-"""What an earlier crawl left comes back as seeds: nothing lost, nothing nested, nothing asked twice."""
+"""What an earlier crawl left comes back as seeds: nothing lost, nested or requested twice."""
 
 from __future__ import annotations
 
@@ -65,19 +65,19 @@ def test_parquet_and_json_lines_of_the_same_rows_give_the_same_seeds(tmp_path: P
     assert read(tmp_path / "seeds.parquet") == read(tmp_path / "seeds.jsonl")
 
 
-ANSWER = [
+ROWS = [
     {"url": f"{URL}{n}", "status": 503, "error": "", "meta_json": '{"source":"list"}'} for n in range(3)
 ]
 
 
-def test_an_answer_about_an_index_keeps_meta_json_as_it_stands(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ANSWER))
-    lines = ",\n".join(json.dumps(row) for row in ANSWER)
+def test_a_response_about_an_index_keeps_meta_json_as_it_stands(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+    lines = ",\n".join(json.dumps(row) for row in ROWS)
     (tmp_path / "a.json").write_text(f"[\n{lines}\n]\n")
-    pq.write_table(pa.Table.from_pylist(ANSWER), tmp_path / "a.parquet")
+    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "a.parquet")
     for name in ("a.jsonl", "a.json", "a.parquet"):
         seeds = read(tmp_path / name)
-        assert [seed.url for seed in seeds] == [row["url"] for row in ANSWER], name
+        assert [seed.url for seed in seeds] == [row["url"] for row in ROWS], name
         assert {seed.meta_json for seed in seeds} == {'{"source":"list"}'}, name
 
 

@@ -225,16 +225,16 @@ def test_a_fifo_is_as_good_as_a_file(tmp_path: Path) -> None:
 
 
 def test_a_list_on_the_web_is_opened_by_what_is_handed_in() -> None:
-    asked: list[str] = []
+    requested: list[str] = []
 
     def fetch(url: str) -> io.BytesIO:
-        asked.append(url)
+        requested.append(url)
         return io.BytesIO(gzip.compress(SITEMAP))
 
     reader = open_seed("https://a.example/list", fetch=fetch, on_fault=no_fault)
     assert reader.format is SeedFormat.SITEMAP
     assert [seed.url for seed in reader] == [URL]
-    assert asked == ["https://a.example/list"]
+    assert requested == ["https://a.example/list"]
 
 
 def test_without_an_opener_a_list_on_the_web_is_wrong_usage() -> None:

@@ -33,12 +33,12 @@ class Web:
 
     def __init__(self, documents: dict[str, bytes]) -> None:
         self.documents = documents
-        self.asked: list[str] = []
+        self.requested: list[str] = []
 
     def __call__(self, url: str) -> io.BytesIO:
-        self.asked.append(url)
+        self.requested.append(url)
         if url not in self.documents:
-            raise InputError(f"{url} answered 404. Check the URL.")
+            raise InputError(f"{url} responded with 404. Check the URL.")
         return io.BytesIO(self.documents[url])
 
     def read(self, **limits: int) -> tuple[list[str], list[SeedFault]]:
@@ -81,7 +81,7 @@ def test_a_sitemap_is_read_once_however_often_it_is_named() -> None:
         }
     )
     assert web.read() == (["http://a.example/p"], [])
-    assert web.asked == [TOP, "http://a.example/1", "http://a.example/2"]
+    assert web.requested == [TOP, "http://a.example/1", "http://a.example/2"]
 
 
 def test_a_sitemap_that_cannot_be_read_is_reported_and_the_next_one_read() -> None:
@@ -106,7 +106,7 @@ def test_a_sitemap_that_cannot_be_read_is_reported_and_the_next_one_read() -> No
         (last, 2, False),
         (last, 3, False),
     ]
-    assert "answered 404" in faults[1].reason
+    assert "responded with 404" in faults[1].reason
     assert "document type declaration" in faults[2].reason
     assert faults[5].reason.startswith("the entry has no address")
 
@@ -129,19 +129,19 @@ def test_no_more_than_so_many_indexes_lie_in_one_another() -> None:
     web = Web({TOP: index(at(1)), **documents, at(3): index(at(4), "http://a.example/x")})
     urls, faults = web.read(depth=3)
     assert urls == []
-    assert web.asked == [TOP, at(1), at(2), at(3)]
+    assert web.requested == [TOP, at(1), at(2), at(3)]
     assert [(fault.source, fault.reason) for fault in faults] == [
         (at(3), "it is an index below 3 others; what it names is not read")
     ]
     endless = Web({TOP: index(at(1)), **documents})
     endless.read()
-    assert len(endless.asked) == 1 + SitemapLimits().depth
+    assert len(endless.requested) == 1 + SitemapLimits().depth
 
 
 def test_a_depth_of_nothing_reads_one_document() -> None:
     web = Web({TOP: index("http://a.example/1")})
     urls, faults = web.read(depth=0)
-    assert (urls, web.asked, len(faults)) == ([], [TOP], 1)
+    assert (urls, web.requested, len(faults)) == ([], [TOP], 1)
 
 
 def test_no_more_than_so_many_sitemaps_are_read_over_all_indexes() -> None:
@@ -154,7 +154,7 @@ def test_no_more_than_so_many_sitemaps_are_read_over_all_indexes() -> None:
         }
     )
     urls, faults = web.read(sitemaps=7)
-    assert sorted(web.asked[1:]) == names[:7]
+    assert sorted(web.requested[1:]) == names[:7]
     assert urls == [name + "/p" for name in (*names[5:7], *names[1:5])]
     assert [(fault.source, fault.reason) for fault in faults] == [
         (names[0], "the indexes name more than 7 sitemaps; the rest is not read")

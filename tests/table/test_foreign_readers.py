@@ -122,7 +122,7 @@ def test_a_collection_takes_the_options_of_a_table(tmp_path: Path) -> None:
     assert [path.parent for path in table.rglob("*.parquet")] == [table]
 
 
-def test_a_table_has_one_more_column_where_shares_of_languages_are_asked_for(tmp_path: Path) -> None:
+def test_a_table_has_one_more_column_where_shares_of_languages_are_requested(tmp_path: Path) -> None:
     without = pq.read_table(collected(tmp_path))
     table = pq.read_table(collected(tmp_path, "--language-shares"))
     assert len(without.schema.names) == 31

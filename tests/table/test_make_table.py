@@ -114,8 +114,8 @@ REFERENCE_ROW = {
 }
 
 
-def ask(sql: str) -> Any:
-    """Return what DuckDB answers."""
+def run_sql(sql: str) -> Any:
+    """Return what DuckDB returns."""
     return duckdb.sql(sql)
 
 
@@ -142,7 +142,7 @@ def make(tmp_path: Path, *lines: bytes, **options: Any) -> tuple[TableReport, Pa
 
 
 def described(glob: str) -> str:
-    rows = ask(f"DESCRIBE SELECT * FROM read_parquet('{glob}')").fetchall()
+    rows = run_sql(f"DESCRIBE SELECT * FROM read_parquet('{glob}')").fetchall()
     assert all(row[2:] == ("YES", None, None, None) for row in rows)
     return "\n".join(f"{name} {kind}" for name, kind, *_ in rows)
 
@@ -159,7 +159,7 @@ def test_describe_lists_the_31_columns(tmp_path: Path, flat: bool) -> None:
 def test_the_reference_row_is_reproduced_value_by_value(tmp_path: Path, flat: bool) -> None:
     report, out = make(tmp_path, line(), flat=flat)
     assert (report.lines, report.rows, report.rejects, report.rows_without_crawl) == (1, 1, 0, 0)
-    found = ask(f"SELECT * FROM read_parquet('{out}/**/*.parquet')")
+    found = run_sql(f"SELECT * FROM read_parquet('{out}/**/*.parquet')")
     [values] = found.fetchall()
     assert dict(zip(found.columns, values, strict=True)) == REFERENCE_ROW
 
@@ -201,7 +201,9 @@ def test_pandas_reads_the_same_values(tmp_path: Path) -> None:
 
 def test_a_record_of_21_gigabytes_keeps_its_length(tmp_path: Path) -> None:
     _, out = make(tmp_path, line(length="20984044039", offset=str(2**63 - 1)))
-    found = ask(f"SELECT warc_record_length, warc_record_offset FROM '{out}/**/*.parquet'").fetchall()
+    found = run_sql(
+        f"SELECT warc_record_length, warc_record_offset FROM '{out}/**/*.parquet'"
+    ).fetchall()
     assert found == [(20984044039, 2**63 - 1)]
 
 
@@ -235,7 +237,7 @@ def test_a_digest_has_no_label_if_it_is_of_sha1(tmp_path: Path, in_blocks: bool)
     lines = [line(digest=digest) for digest in digests]
     if in_blocks:
         _, out = make(tmp_path, *lines)
-        found = ask(f"SELECT content_digest FROM '{out}/**/*.parquet'").fetchall()
+        found = run_sql(f"SELECT content_digest FROM '{out}/**/*.parquet'").fetchall()
         assert [digest for (digest,) in found] == [bare, bare, "sha256:00ff", None]
     else:
         assert [row_of(each)["content_digest"] for each in lines] == [bare, bare, "sha256:00ff", None]
@@ -249,7 +251,7 @@ def test_rows_that_no_file_name_places_are_filed_by_month_and_reported(tmp_path:
         "crawl=EOT-2012",
         "crawl=captures-2013-02",
     ]
-    found = ask(f"SELECT crawl, subset, warc_segment FROM '{out}/**/*.parquet' ORDER BY crawl")
+    found = run_sql(f"SELECT crawl, subset, warc_segment FROM '{out}/**/*.parquet' ORDER BY crawl")
     assert found.fetchall() == [("EOT-2012", "warc", "IA-001"), ("captures-2013-02", "warc", None)]
 
 
@@ -257,7 +259,9 @@ def test_the_caller_can_say_where_rows_belong(tmp_path: Path) -> None:
     place = CapturePlace("my crawl=1", None, "all")
     report, out = make(tmp_path, line(filename="x.warc.gz"), line(), place=place)
     assert report.rows_without_crawl == 0
-    found = ask(f"SELECT crawl, subset, warc_segment FROM '{out}/**/*.parquet' ORDER BY 3 NULLS FIRST")
+    found = run_sql(
+        f"SELECT crawl, subset, warc_segment FROM '{out}/**/*.parquet' ORDER BY 3 NULLS FIRST"
+    )
     assert found.fetchall() == [("my crawl=1", "all", None), ("my crawl=1", "all", "IA-001")]
 
 
@@ -413,7 +417,9 @@ def test_files_are_made_for_pruning(tmp_path: Path) -> None:
     assert [column.column_index for column in group.sorting_columns] == [0, 17]
     assert metadata.metadata[b"amicrawl.public_suffix_list"].decode() == list_version()
     assert json.loads(metadata.metadata[b"amicrawl.sources"]) == ["index.cdxj"]
-    filters = ask(f"SELECT path_in_schema FROM parquet_metadata('{path}') WHERE bloom_filter_offset > 0")
+    filters = run_sql(
+        f"SELECT path_in_schema FROM parquet_metadata('{path}') WHERE bloom_filter_offset > 0"
+    )
     assert filters.fetchall() == [("url_host_registered_domain",), ("content_digest",)]
 
 
@@ -439,7 +445,7 @@ def test_the_table_of_common_crawl_has_its_own_columns(tmp_path: Path) -> None:
         "content_charset", "content_languages", "content_truncated", "warc_filename",
         "warc_record_offset", "warc_record_length", "warc_segment", "warc_record_id", "crawl", "subset",
     ]  # fmt: skip
-    found = ask(
+    found = run_sql(
         f"SELECT fetch_redirect, content_truncated, warc_record_id FROM '{out}/**/*.parquet' "
         "WHERE fetch_redirect > ''"
     )

@@ -1,4 +1,4 @@
-"""Every shipped query runs, and answers what was worked out by hand for a small table."""
+"""Every shipped query runs, and returns what was worked out by hand for a small table."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from table.asked_captures import write_captures
-from table.asked_crawls import write_crawls, write_crawls_table
-from table.asked_table import CCINDEX, EOT, cdxj_lines, write_file, write_partitions
+from table.queried_captures import write_captures
+from table.queried_crawls import write_crawls, write_crawls_table
+from table.queried_table import CCINDEX, EOT, cdxj_lines, write_file, write_partitions
 
 from amicrawl.archive.table.builder import TableOptions, make_table
 from amicrawl.archive.table.named_queries import macros, named_queries, named_query
@@ -65,7 +65,7 @@ PUBLISHED = {
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    directory = tmp_path_factory.mktemp("asked")
+    directory = tmp_path_factory.mktemp("queried")
     return {
         "eot": write_partitions(directory / "eot"),
         "ccindex": write_partitions(directory / "cc", CCINDEX),
@@ -76,11 +76,11 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     }
 
 
-def values_of(answer: QueryResult) -> list[list[Any]]:
-    """Return the rows as the stored answers write them."""
+def values_of(result: QueryResult) -> list[list[Any]]:
+    """Return the rows as the stored results write them."""
     return [
         [_stored(value) for value in row]
-        for batch in answer.batches
+        for batch in result.batches
         for row in zip(*[column.to_pylist() for column in batch.columns], strict=True)
     ]
 
@@ -95,7 +95,7 @@ def _stored(value: Any) -> Any:
 
 def expected(name: str) -> dict[str, Any]:
     file = DATA / "answers" / f"{name}.json"
-    assert file.exists(), f"{name} has no expected answer: work one out by hand"
+    assert file.exists(), f"{name} has no expected result: work one out by hand"
     found: dict[str, Any] = json.loads(file.read_text())
     return found
 
@@ -105,12 +105,12 @@ def chosen(parameters: Mapping[str, str]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", named_queries())
-def test_every_question_answers_what_was_worked_out_by_hand(name: str, tables: dict[str, Path]) -> None:
+def test_every_query_returns_what_was_worked_out_by_hand(name: str, tables: dict[str, Path]) -> None:
     right = expected(name)
     with QueryTable(tables[right["table"]]) as table:
-        answer = table.ask(named_query(name), chosen(right["parameters"]))
-        assert answer.schema.names == right["columns"]
-        rows = values_of(answer)
+        result = table.ask(named_query(name), chosen(right["parameters"]))
+        assert result.schema.names == right["columns"]
+        rows = values_of(result)
     assert len(rows) == len(right["rows"])
     for row, right_row in zip(rows, right["rows"], strict=True):
         for value, right_value in zip(row, right_row, strict=True):
@@ -119,7 +119,7 @@ def test_every_question_answers_what_was_worked_out_by_hand(name: str, tables: d
             )
 
 
-def test_tables_that_are_made_of_an_index_answer_the_same(tmp_path: Path) -> None:
+def test_tables_that_are_made_of_an_index_give_the_same_results(tmp_path: Path) -> None:
     """The URL columns were written down by hand above; here they come from the lines."""
     (tmp_path / "all.cdxj").write_text("".join(cdxj_lines()))
     for name in ("eot", "ccindex"):
@@ -130,13 +130,13 @@ def test_tables_that_are_made_of_an_index_answer_the_same(tmp_path: Path) -> Non
             options=TableOptions(schema=SCHEMAS[name]),
         )
         assert (report.rows, report.rejects) == (41, 0)
-    for asked in named_queries().values():
-        right = expected(asked.name)
+    for queried in named_queries().values():
+        right = expected(queried.name)
         if right["table"] in SCHEMAS:
             with QueryTable(tmp_path / right["table"]) as table:
-                rows = values_of(table.ask(asked, chosen(right["parameters"])))
+                rows = values_of(table.ask(queried, chosen(right["parameters"])))
             assert [_rounded(row) for row in rows] == [_rounded(row) for row in right["rows"]], (
-                asked.name
+                queried.name
             )
 
 
@@ -156,24 +156,24 @@ def test_all_published_questions_are_there() -> None:
     assert set(named_queries()) >= PUBLISHED
 
 
-def test_every_expected_answer_has_a_question_and_rows() -> None:
+def test_every_expected_result_has_a_question_and_rows() -> None:
     for file in (DATA / "answers").iterdir():
         assert file.stem in named_queries()
-        assert json.loads(file.read_text())["rows"], f"{file.name}: an empty answer proves nothing"
+        assert json.loads(file.read_text())["rows"], f"{file.name}: an empty result proves nothing"
 
 
 def test_what_is_shown_runs_without_parameters_in_an_engine_that_knows_nothing_of_us(
     tables: dict[str, Path],
 ) -> None:
     with ExitStack() as opened, duckdb.connect() as engine:
-        asked_of = {name: opened.enter_context(QueryTable(path)) for name, path in tables.items()}
-        for name, asked in named_queries().items():
+        requested_of = {name: opened.enter_context(QueryTable(path)) for name, path in tables.items()}
+        for name, queried in named_queries().items():
             right = expected(name)
-            table = asked_of[right["table"]]
+            table = requested_of[right["table"]]
             values = chosen(right["parameters"])
-            assert table.script(asked, values).endswith(f"{asked.sql(values)};")
-            script = table.script(asked, {})
-            assert script.startswith(f"-- {asked.sentence}")
+            assert table.script(queried, values).endswith(f"{queried.sql(values)};")
+            script = table.script(queried, {})
+            assert script.startswith(f"-- {queried.sentence}")
             *before, last = duckdb.extract_statements(script)
             engine.begin()
             for statement in before:
@@ -184,19 +184,19 @@ def test_what_is_shown_runs_without_parameters_in_an_engine_that_knows_nothing_o
 
 @pytest.mark.parametrize("name", named_queries())
 def test_a_question_tells_the_columns_that_it_needs(name: str) -> None:
-    asked = named_query(name)
-    known = {field.name for field in ((*EOT, *CCINDEX) if asked.relation == "ccindex" else CAPTURES)}
-    named = set(re.findall(r"\w+", re.sub(r"\$\w+", "", asked.statement))) & known
-    assert {*asked.columns, *asked.optional} == named
+    queried = named_query(name)
+    known = {field.name for field in ((*EOT, *CCINDEX) if queried.relation == "ccindex" else CAPTURES)}
+    named = set(re.findall(r"\w+", re.sub(r"\$\w+", "", queried.statement))) & known
+    assert {*queried.columns, *queried.optional} == named
 
 
 @pytest.mark.parametrize("name", named_queries())
 def test_every_parameter_has_its_place_and_every_place_a_parameter(name: str) -> None:
-    asked = named_query(name)
-    filled = asked.sql({})
+    queried = named_query(name)
+    filled = queried.sql({})
     assert "$" not in filled.replace("'$.\"'", "").replace("$'", "")
-    for parameter in asked.parameters:
-        assert parameter.kind == "ranking" or f"${parameter.name}" in asked.statement
+    for parameter in queried.parameters:
+        assert parameter.kind == "ranking" or f"${parameter.name}" in queried.statement
 
 
 @pytest.mark.parametrize("moment", ["2026-11-23", "2026-11-23T12:30", "2026-11-23 12:30:59Z"])
@@ -221,7 +221,7 @@ def test_every_macro_can_be_made_alone() -> None:
 
 
 def test_rows_without_a_partition_count_as_successful_captures(tmp_path: Path) -> None:
-    """What is not named like a crawl's files lands in the default partition, and is asked for too."""
+    """What is not named like a crawl's files lands in the default partition, and is requested too."""
     folder = tmp_path / "crawl=__HIVE_DEFAULT_PARTITION__" / "subset=__HIVE_DEFAULT_PARTITION__"
     folder.mkdir(parents=True)
     write_file(
@@ -236,14 +236,14 @@ def test_rows_without_a_partition_count_as_successful_captures(tmp_path: Path) -
 
 def test_the_page_on_questions_names_them_all() -> None:
     page = (Path(__file__).parents[2] / "docs" / "queries.md").read_text()
-    for name, asked in named_queries().items():
+    for name, queried in named_queries().items():
         assert f"`{name}`" in page
-        assert asked.sentence in page
+        assert queried.sentence in page
     for name in macros():
         assert f"`{name}`" in page
 
 
-def test_a_single_file_answers_like_partitions(tables: dict[str, Path], tmp_path: Path) -> None:
+def test_a_single_file_gives_the_results_of_partitions(tables: dict[str, Path], tmp_path: Path) -> None:
     write_file(tmp_path / "EOTNL.parquet")
     for name in ("count_by_partition", "get_records_of_domain"):
         with QueryTable(tmp_path / "EOTNL.parquet") as one, QueryTable(tables["eot"]) as many:
@@ -311,8 +311,8 @@ def test_rankings_come_with_and_without_a_header(tables: dict[str, Path], tmp_pa
     ):
         (tmp_path / "sites.csv").write_text(text)
         with QueryTable(tables["eot"]) as table:
-            asked = named_query("count_domains_alexa_top_1m")
-            assert values_of(table.ask(asked, {"sites": str(tmp_path / "sites.csv")})) == right
+            queried = named_query("count_domains_alexa_top_1m")
+            assert values_of(table.ask(queried, {"sites": str(tmp_path / "sites.csv")})) == right
 
 
 def test_a_question_by_domain_or_crawl_reads_what_it_needs_of_a_sorted_table(tmp_path: Path) -> None:

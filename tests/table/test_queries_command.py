@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 import typer
 import warm_processes
-from table.asked_captures import write_captures
-from table.asked_table import EOT, write_file, write_partitions
+from table.queried_captures import write_captures
+from table.queried_table import EOT, write_file, write_partitions
 from typer.testing import CliRunner
 
 from amicrawl.archive.table.named_queries import named_queries
@@ -47,7 +47,7 @@ def shown(*arguments: object, given: str | None = None) -> str:
     return result.output
 
 
-def test_an_answer_is_a_table_for_people(folder: Path) -> None:
+def test_a_result_is_a_table_for_people(folder: Path) -> None:
     assert shown(folder, "count_by_partition") == (
         "crawl            subset           captures\n"
         "CC-MAIN-2013-20  crawldiagnostics         2\n"
@@ -62,13 +62,13 @@ def test_a_question_is_found_by_its_published_name_too(folder: Path) -> None:
     assert shown(folder, "count-by-partition") == shown(folder, "count_by_partition.sql")
 
 
-def test_an_answer_is_csv(folder: Path) -> None:
+def test_a_result_is_csv(folder: Path) -> None:
     printed = shown(folder, "count_hostname_elements", "-p", "at_least=7", "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(printed)))
     assert rows[1] == {"label": "www", "frequency": "12", "positions": '{"3": 11, "5": 1}'}
 
 
-def test_an_answer_is_json(folder: Path) -> None:
+def test_a_result_is_json(folder: Path) -> None:
     printed = shown(folder, "count_by_tld_page_host_domain", "--format", "json")
     found = json.loads(printed)
     assert found[0] == {"tld": "gov", "pages": 13, "hosts": 4, "domains": 2}
@@ -92,7 +92,7 @@ def test_json_is_one_object_a_line_as_in_other_commands(folder: Path) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "json", "parquet"])
 def test_a_file_is_written_as_its_name_ends(ending: str, folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / f"answer.{ending}"
+    out = tmp_path / f"result.{ending}"
     out.write_text("what was there before")
     assert shown(folder, "get_records_of_domain", "-p", "domain=anl.gov", "-o", out) == ""
     assert list(tmp_path.iterdir()) == [out]
@@ -106,8 +106,8 @@ def test_a_file_is_written_as_its_name_ends(ending: str, folder: Path, tmp_path:
         assert len(out.read_text().splitlines()) == 8
 
 
-def test_a_parquet_answer_keeps_maps_and_times(folder: Path, tmp_path: Path) -> None:
-    out = tmp_path / "answer.parquet"
+def test_a_parquet_result_keeps_maps_and_times(folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "result.parquet"
     shown(folder, "count_by_month", "-o", out)
     assert pq.read_schema(out).field("month").type == pa.date32()
     shown(folder, "count_hostname_elements", "-o", out)
@@ -128,9 +128,13 @@ def test_what_comes_from_the_web_is_harmless_in_the_table(folder: Path) -> None:
     assert "a\\x1b[2J\\nb" in printed
 
 
-def test_all_questions_are_listed_or_those_that_a_table_can_answer(folder: Path, tmp_path: Path) -> None:
+def test_all_queries_are_listed_or_those_that_a_table_has_columns_for(
+    folder: Path, tmp_path: Path
+) -> None:
     listed = shown("--list")
-    assert all(name in listed and asked.sentence in listed for name, asked in named_queries().items())
+    assert all(
+        name in listed and queried.sentence in listed for name, queried in named_queries().items()
+    )
     here = shown(folder, "--list").splitlines()
     assert "count_by_month" in here
     assert "list_redirect_targets" not in here
@@ -158,7 +162,7 @@ def test_the_sql_is_shown_with_and_without_a_table(folder: Path) -> None:
         (["count_language_tld", "-p", "at_least=many"], "at_least is a whole number"),
         (["random_sample_urls", "-p", "percent=1;2"], "percent is a number"),
         (["get_records_for_language", "-p", "match=some"], "one of only, primary, any"),
-        (["captures_by_status"], "asks a capture index"),
+        (["captures_by_status"], "reads a capture index"),
         (["list_redirect_targets"], "needs the column fetch_redirect"),
         (["count_by_month", "--format", "xml"], "no format xml"),
         ([], "Say which table"),
@@ -179,19 +183,19 @@ def test_columns_of_directories_are_missed_by_name(tmp_path: Path) -> None:
 
 
 def test_a_ranking_that_is_none_is_named(folder: Path, tmp_path: Path) -> None:
-    asked = "count_domains_alexa_top_1m"
+    queried = "count_domains_alexa_top_1m"
     with pytest.raises(InputError, match=r"ranking .*missing\.csv cannot be read"):
-        shown(folder, asked, "-p", f"sites={tmp_path}/missing.csv")
+        shown(folder, queried, "-p", f"sites={tmp_path}/missing.csv")
     (tmp_path / "sites.csv").write_text("here,are,no,ranks\n")
     with pytest.raises(InputError, match=r"sites\.csv begins with neither"):
-        shown(folder, asked, "-p", f"sites={tmp_path}/sites.csv")
+        shown(folder, queried, "-p", f"sites={tmp_path}/sites.csv")
 
 
-def test_an_answer_does_not_land_in_the_table_or_nowhere(folder: Path, tmp_path: Path) -> None:
+def test_a_result_does_not_land_in_the_table_or_nowhere(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="would become a part of the table"):
-        shown(folder, "count_by_month", "-o", folder / "answer.parquet")
+        shown(folder, "count_by_month", "-o", folder / "result.parquet")
     with pytest.raises(OutputError, match="there is no directory"):
-        shown(folder, "count_by_month", "-o", tmp_path / "nowhere" / "answer.csv")
+        shown(folder, "count_by_month", "-o", tmp_path / "nowhere" / "result.csv")
 
 
 def test_sql_for_a_table_that_is_not_there_is_told_what_it_is_called(folder: Path) -> None:
@@ -205,8 +209,8 @@ def test_a_failure_on_the_way_leaves_no_whole_file(folder: Path, tmp_path: Path)
         "FROM range(300000) t(i)"
     )
     with pytest.raises(UsageError, match="cannot be run"):
-        shown(folder, "--sql", failing, "-o", tmp_path / "answer.csv")
-    assert not (tmp_path / "answer.csv").exists()
+        shown(folder, "--sql", failing, "-o", tmp_path / "result.csv")
+    assert not (tmp_path / "result.csv").exists()
 
 
 def test_what_the_page_on_questions_shows_runs_as_it_stands_there(tmp_path: Path) -> None:
@@ -228,7 +232,7 @@ def test_what_the_page_on_questions_shows_runs_as_it_stands_there(tmp_path: Path
 
 
 def test_records_that_could_not_be_exported_are_told(folder: Path, tmp_path: Path) -> None:
-    asked = [
+    queried = [
         str(folder),
         "get_records_of_domain",
         "--archives",
@@ -236,13 +240,13 @@ def test_records_that_could_not_be_exported_are_told(folder: Path, tmp_path: Pat
         "--warc",
         str(tmp_path / "w"),
     ]
-    result = CliRunner().invoke(app, asked)
+    result = CliRunner().invoke(app, queried)
     assert result.exit_code == 5
     assert "0 records in 0 files" in result.output
     assert "3 missed" in result.output
     assert "there is no such file below" in result.output
     with pytest.raises(UsageError, match="--warc writes records, not rows"):
-        shown(*asked, "--format", "csv")
+        shown(*queried, "--format", "csv")
 
 
 def test_the_command_ends_with_the_code_of_the_mistake(folder: Path) -> None:
@@ -262,7 +266,7 @@ def test_a_reader_that_has_had_enough_is_no_mistake(folder: Path) -> None:
         assert (command.wait(), command.stderr.read()) == (0, b"")
 
 
-def test_a_large_answer_is_never_held_whole(folder: Path, tmp_path: Path) -> None:
+def test_a_large_result_is_never_held_whole(folder: Path, tmp_path: Path) -> None:
     """Half a million rows are some 90 MB as Python objects; the process may grow by far less."""
     script = (
         "import resource, typer\n"

@@ -1,4 +1,4 @@
-"""Records that an answer points at are cut out of their WARC files, and what is not there is told."""
+"""Records that a result points at are cut out of their WARC files, and what is not there is told."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def exported(
     out = archives.parent / "out"
     made = ExportOptions(clock=lambda: datetime(2024, 1, 1, tzinfo=UTC), **options)
     with QueryTable(table) as opened:
-        answer = opened.ask_sql("FROM ccindex")
-        return export_records(answer, archives, out, disk=Disk(), options=made), out
+        result = opened.ask_sql("FROM ccindex")
+        return export_records(result, archives, out, disk=Disk(), options=made), out
 
 
 def read(path: Path) -> list[tuple[str, str]]:
@@ -81,7 +81,7 @@ def read(path: Path) -> list[tuple[str, str]]:
         ]
 
 
-def test_members_are_copied_byte_by_byte_in_the_order_of_the_answer(archives: Path) -> None:
+def test_members_are_copied_byte_by_byte_in_the_order_of_the_result(archives: Path) -> None:
     told, out = exported(archives, [places()[3], places()[1]])
     assert (told.records, told.missed, told.files) == (2, 0, ["export-00000.warc.gz"])
     assert (
@@ -170,6 +170,6 @@ def test_nothing_is_written_over_or_without_places(archives: Path) -> None:
     with pytest.raises(UsageError, match="holds an export already"):
         exported(archives, places())
     with QueryTable(archives.parent / "table.parquet") as table:
-        answer = table.ask_sql("SELECT count(*) AS n FROM ccindex")
-        with pytest.raises(UsageError, match="says nowhere where records lie: it has n"):
-            export_records(answer, archives, archives.parent / "other", disk=Disk())
+        result = table.ask_sql("SELECT count(*) AS n FROM ccindex")
+        with pytest.raises(UsageError, match="does not say where records are: it has n"):
+            export_records(result, archives, archives.parent / "other", disk=Disk())

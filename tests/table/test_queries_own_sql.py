@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from table.asked_captures import write_captures
-from table.asked_table import EOT, write_file, write_partitions
+from table.queried_captures import write_captures
+from table.queried_table import EOT, write_file, write_partitions
 
 from amicrawl.archive.table.query import QueryTable
 from amicrawl.errors import InputError, OutputError, UsageError
@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_partitions(tmp_path_factory.mktemp("own") / "table")
 
 
-def asked(path: Path, sql: str, *, restricted: bool = True) -> list[tuple[Any, ...]]:
+def queried(path: Path, sql: str, *, restricted: bool = True) -> list[tuple[Any, ...]]:
     with QueryTable(path, restricted=restricted) as table:
         return [
             row
@@ -35,12 +35,12 @@ def asked(path: Path, sql: str, *, restricted: bool = True) -> list[tuple[Any, .
     "name", ["ccindex", '"ccindex"."ccindex"', "eot", '"eot"."eot"', "index", '"index"']
 )
 def test_the_table_has_the_names_of_published_questions(name: str, folder: Path) -> None:
-    assert asked(folder, f"SELECT count(*) FROM {name}") == [(41,)]
+    assert queried(folder, f"SELECT count(*) FROM {name}") == [(41,)]
 
 
 def test_the_table_is_described_as_published(folder: Path) -> None:
     """The description shows the 31 columns; those of the directories come last."""
-    described = asked(folder, "DESCRIBE SELECT * FROM eot")
+    described = queried(folder, "DESCRIBE SELECT * FROM eot")
     assert [row[0] for row in described] == EOT.names
     types = {row[0]: row[1] for row in described}
     assert (types["url_port"], types["fetch_status"]) == ("INTEGER", "SMALLINT")
@@ -51,15 +51,15 @@ def test_the_table_is_described_as_published(folder: Path) -> None:
 def test_files_are_read_by_their_own_names_too(tmp_path: Path) -> None:
     file = write_file(tmp_path / "EOTNL.parquet")
     for source in (f"read_parquet('{tmp_path}/*.parquet')", f"'{file}'", f"read_parquet('{file}')"):
-        described = asked(tmp_path, f"DESCRIBE SELECT * FROM {source};")
+        described = queried(tmp_path, f"DESCRIBE SELECT * FROM {source};")
         assert [row[0] for row in described] == EOT.names
 
 
 def test_questions_to_a_capture_index_run_as_published(tmp_path: Path) -> None:
     file = write_captures(tmp_path / "captures.parquet")
     sql = f"SELECT url, json_extract_string(meta_json, '$.source') FROM '{file}' WHERE meta_json <> ''"
-    assert ("http://a.test/", "hand") in asked(file, sql)
-    assert asked(file, "SELECT count(*) FROM captures") == [(10,)]
+    assert ("http://a.test/", "hand") in queried(file, sql)
+    assert queried(file, "SELECT count(*) FROM captures") == [(10,)]
 
 
 EXPRESSIONS: Final[list[tuple[str, Any]]] = [
@@ -88,11 +88,11 @@ EXPRESSIONS: Final[list[tuple[str, Any]]] = [
 
 def test_functions_go_by_the_names_of_other_engines(folder: Path) -> None:
     listed = ", ".join(expression for expression, _ in EXPRESSIONS)
-    (found,) = asked(folder, f"SELECT {listed} FROM ccindex LIMIT 1")
+    (found,) = queried(folder, f"SELECT {listed} FROM ccindex LIMIT 1")
     for (expression, right), value in zip(EXPRESSIONS, found, strict=True):
         assert value == right, expression
     aggregated = "SELECT map_agg(k, v), approx_distinct(k) FROM (VALUES ('a', 1), ('b', 2)) t(k, v)"
-    assert asked(folder, aggregated) == [([("a", 1), ("b", 2)], 2)]
+    assert queried(folder, aggregated) == [([("a", 1), ("b", 2)], 2)]
 
 
 def test_a_view_and_a_question_to_it_run_together(folder: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_view_and_a_question_to_it_run_together(folder: Path) -> None:
       CREATE OR REPLACE MACRO twice(n) AS 2 * n;
       /* last */ SELECT l, twice(n) FROM pairs WHERE l = 'hun';
     """
-    assert asked(folder, sql) == [("hun", 4)]
+    assert queried(folder, sql) == [("hun", 4)]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_what_would_do_more_than_read_the_table_is_refused(sql: str, folder: Pat
     outside.write_text("secret\n1\n")
     before = sorted(folder.parent.rglob("*"))
     with pytest.raises(UsageError) as refused:
-        asked(folder, sql.format(place=folder, outside=outside))
+        queried(folder, sql.format(place=folder, outside=outside))
     assert "secret\n" not in str(refused.value)
     assert sorted(folder.parent.rglob("*")) == before
 
@@ -159,8 +159,8 @@ def test_what_would_do_more_than_read_the_table_is_refused(sql: str, folder: Pat
 def test_without_restrictions_the_engine_does_what_its_user_may(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "other.csv").write_text("url\nhttp://example.com/\n")
     sql = f"SELECT count(*) FROM ccindex JOIN read_csv('{tmp_path}/other.csv') USING (url)"
-    assert asked(folder, sql, restricted=False) == [(1,)]
-    assert asked(folder, f"COPY (SELECT 1 AS a) TO '{tmp_path}/out.csv'; SELECT 1", restricted=False)
+    assert queried(folder, sql, restricted=False) == [(1,)]
+    assert queried(folder, f"COPY (SELECT 1 AS a) TO '{tmp_path}/out.csv'; SELECT 1", restricted=False)
     assert (tmp_path / "out.csv").exists()
 
 
@@ -170,31 +170,31 @@ def test_a_question_that_needs_more_memory_than_there_is_says_so(folder: Path) -
         "SELECT md5(i::VARCHAR) AS m FROM range(2000000) t(i) ORDER BY m"
     )
     with pytest.raises(OutputError, match="needs more memory, or more room in"):
-        asked(folder, sql, restricted=False)
+        queried(folder, sql, restricted=False)
 
 
 def test_a_file_that_is_opened_alone_hides_its_neighbours(tmp_path: Path) -> None:
     one = write_file(tmp_path / "one.parquet")
     two = write_file(tmp_path / "two.parquet")
     with pytest.raises(UsageError, match=r"Only .* can be read"):
-        asked(one, f"SELECT * FROM '{two}'")
+        queried(one, f"SELECT * FROM '{two}'")
 
 
 def test_a_mistake_is_shown_where_it_stands(folder: Path) -> None:
     with pytest.raises(UsageError) as refused:
-        asked(folder, "SELECT url,\n  urll\nFROM ccindex")
+        queried(folder, "SELECT url,\n  urll\nFROM ccindex")
     assert "LINE 2:   urll\n" in str(refused.value)
     assert "EXPLAIN" not in str(refused.value)
 
 
 def test_explanations_are_shown(folder: Path) -> None:
-    ((_, plan),) = asked(folder, "EXPLAIN SELECT count(*) FROM ccindex WHERE crawl = 'EOT-2012'")
+    ((_, plan),) = queried(folder, "EXPLAIN SELECT count(*) FROM ccindex WHERE crawl = 'EOT-2012'")
     assert "EOT-2012" in plan
 
 
 def test_names_with_signs_of_patterns_are_names(tmp_path: Path) -> None:
     folder = write_partitions(tmp_path / "we[i]rd ta'ble *")
-    assert asked(folder, "SELECT count(*) FROM ccindex") == [(41,)]
+    assert queried(folder, "SELECT count(*) FROM ccindex") == [(41,)]
 
 
 def test_what_is_hidden_or_being_written_does_not_count(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ def test_what_is_hidden_or_being_written_does_not_count(tmp_path: Path) -> None:
     (folder / "_temporary" / "part.parquet").write_text("half")
     (folder / ".part.parquet").write_text("half")
     (folder / "part.parquet.open").write_text("half")
-    assert asked(folder, "SELECT count(*) FROM ccindex") == [(41,)]
+    assert queried(folder, "SELECT count(*) FROM ccindex") == [(41,)]
 
 
 def test_a_place_without_a_table_is_named(tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_a_place_without_a_table_is_named(tmp_path: Path) -> None:
         ("missing", "does not exist"),
         ("empty", "holds no Parquet file"),
         ("text.parquet", "cannot be read as a table"),
-        ("other.parquet", "is not a table that can be asked"),
+        ("other.parquet", "is not a table to query"),
         ("both", "holds both"),
     ):
         with pytest.raises(InputError, match=words) as missed:
@@ -230,4 +230,4 @@ def test_a_table_that_is_cut_is_named_while_it_is_read(tmp_path: Path) -> None:
     whole = file.read_bytes()
     file.write_bytes(b"PAR1" + bytes(len(whole) // 2) + whole[4 + len(whole) // 2 :])
     with pytest.raises((InputError, UsageError), match=r"t\.parquet|SQL"):
-        asked(file, "SELECT url FROM ccindex ORDER BY url")
+        queried(file, "SELECT url FROM ccindex ORDER BY url")

@@ -122,8 +122,8 @@ def rejects_of(table: Path) -> list[bytes]:
     return sorted(beside(table, REJECTS_SUFFIX).read_bytes().split(b"\n"))
 
 
-def ask(sql: str) -> Any:
-    """Return what DuckDB answers."""
+def run_sql(sql: str) -> Any:
+    """Return what DuckDB returns."""
     return duckdb.sql(sql)
 
 
@@ -165,7 +165,7 @@ print("codes:", *codes)
 
 def rows_that_differ(*tables: Path) -> list[Any]:
     one, other = (f"SELECT * FROM read_parquet('{table}/**/*.parquet')" for table in tables)
-    differing: list[Any] = ask(
+    differing: list[Any] = run_sql(
         f"({one} EXCEPT ALL {other}) UNION ALL ({other} EXCEPT ALL {one})"
     ).fetchall()
     return differing
@@ -174,7 +174,7 @@ def rows_that_differ(*tables: Path) -> list[Any]:
 def facts(table: Path) -> dict[str, Any]:
     """Return what the files of *table* say about themselves, but not how the rows are cut into files."""
     paths = sorted(table.rglob("*.parquet"))
-    described = ask(f"DESCRIBE SELECT * FROM read_parquet({list(map(str, paths))})").fetchall()
+    described = run_sql(f"DESCRIBE SELECT * FROM read_parquet({list(map(str, paths))})").fetchall()
     files = [pq.ParquetFile(path) for path in paths]
     first: Any = files[0]
     assert all(
@@ -187,7 +187,7 @@ def facts(table: Path) -> dict[str, Any]:
         for name, value in first.metadata.metadata.items()
         if name.startswith(b"amicrawl.") and b"source" not in name
     }
-    filters = ask(
+    filters = run_sql(
         f"SELECT path_in_schema FROM parquet_metadata('{paths[0]}') WHERE bloom_filter_offset > 0"
     )
     return {

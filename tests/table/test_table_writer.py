@@ -35,10 +35,10 @@ def block(first: int, count: int, *, crawls: int) -> pa.RecordBatch:
     return rows
 
 
-def ask(sql: str) -> list[Any]:
-    """Return the rows that DuckDB answers with."""
-    answer: Any = duckdb.sql(sql)
-    rows: list[Any] = answer.fetchall()
+def run_sql(sql: str) -> list[Any]:
+    """Return the rows that DuckDB returns."""
+    result: Any = duckdb.sql(sql)
+    rows: list[Any] = result.fetchall()
     return rows
 
 
@@ -73,7 +73,7 @@ def test_rows_are_the_same_in_whatever_memory_they_are_written(
     assert written.sort_by("url").to_pylist() == given.sort_by("url").to_pylist()
     for crawl in range(5):
         # In each partition they come as they were given.
-        found = ask(f"SELECT url FROM read_parquet('{tmp_path}/table/crawl=C{crawl}/*/*.parquet')")
+        found = run_sql(f"SELECT url FROM read_parquet('{tmp_path}/table/crawl=C{crawl}/*/*.parquet')")
         urls = [url for (url,) in found]
         assert urls == [f"http://h{at % _HOSTS}.org/{at}" for at in range(crawl, 8000, 5)]
 
@@ -103,7 +103,7 @@ def test_a_partition_whose_row_groups_grow_is_given_a_file_with_larger_filters(t
         found = _may_have(path, f"{at:032d}")
         assert any(found)
     others = [found for at in range(10_000, 10_100) for found in _may_have(paths[1], f"{at:032d}")]
-    assert sum(others) < 40, "of 200 queries, a twentieth may be answered wrongly"
+    assert sum(others) < 40, "of 200 queries, a twentieth may give wrong rows"
 
 
 def test_rows_taken_out_of_a_block_keep_what_they_use_of_its_dictionaries() -> None:
@@ -130,7 +130,7 @@ def test_blocks_that_are_held_share_one_dictionary_and_no_memory_with_what_they_
 
 def _may_have(path: Path, digest: str) -> list[bool]:
     """Tell of each row group of *path* whether it may have *digest*, by its filter."""
-    found = ask(
+    found = run_sql(
         f"SELECT bloom_filter_excludes FROM parquet_bloom_probe('{path}', 'content_digest', '{digest}')"
     )
     return [not excluded for (excluded,) in found]

@@ -48,7 +48,7 @@ def test_the_cases_of_the_list_s_own_authors_hold() -> None:
     for line in (LIST / "test_psl.jsonl").read_text(encoding="utf-8").splitlines():
         case = json.loads(line)
         host = canonical_host(case["input"] or "")
-        # A leading dot, and names that are not host names, are outside of what is asked here.
+        # A leading dot, and names that are not host names, are outside of what is tested here.
         if isinstance(host, str) and host and not host.startswith("."):
             expected = case["registrable_domain"]
             found = registrable_domain(host)

@@ -1,7 +1,7 @@
 """Many CDXJ lines at once: where their keys, timestamps and values are in a block of octets.
 
 Python looks at one line of each shape (`shapes.py`); that the others are like it, and what they hold, is
-found with a few passes of numpy over the block. Nothing is copied before it is asked for.
+found with a few passes of numpy over the block. Nothing is copied before it is requested.
 Lines that are not plain, because they are not CDXJ or unusual, are left to the caller to parse.
 What is found of a plain line is what `line.split(b" ", 2)` and a JSON parser find.
 """

@@ -79,7 +79,7 @@ def cdx_line(line: CdxjLine, layout: Layout) -> bytes:
     """Return *line* in *layout*; digests lose the label of their algorithm."""
     values = {**line.fields, "urlkey": line.key, "timestamp": line.timestamp}
     values["digest"] = values.get("digest", "").rpartition(":")[2]
-    # A field that was asked for may bear the name of a column that other indexers leave empty.
+    # A field that was requested may bear the name of a column that other indexers leave empty.
     values["redirect"] = ""
     columns = [_fit(values.get(_COLUMNS[column], "")) for column in layout.columns]
     return " ".join(columns).encode("utf-8", "surrogateescape") + b"\n"

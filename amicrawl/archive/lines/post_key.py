@@ -1,4 +1,4 @@
-"""The key of a capture that was asked for with a body: method and body as if they were its query.
+"""The key of a capture that was requested with a body: method and body as if they were its query.
 
 Two POSTs to one URL are two pages. So indexes append `__wb_method=POST` and the body, in the form of a
 query, to the URL before they make the key of it. The forms here are those of the two indexers whose

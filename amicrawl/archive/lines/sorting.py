@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 MEMORY = 48 << 20
-"""Bytes of lines that are held at a time, where no other number is asked for."""
+"""Bytes of lines that are held at a time, where no other number is requested."""
 
 _OF_A_LINE = 48
 """Bytes that a line takes in memory besides its own."""
@@ -67,7 +67,7 @@ class LineSort:
             self._put_held_aside()
 
     def lines(self) -> Iterator[bytes]:
-        """Yield all lines in order; to be asked once."""
+        """Yield all lines in order; to be read once."""
         if not self._runs.files:
             held, self._held = self._held, []
             held.sort()

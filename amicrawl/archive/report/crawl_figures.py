@@ -49,7 +49,7 @@ _BIN = 1000
 _MOST_BINS = 4096
 _MOST_DIRECTORIES = 20_000
 _MOST_HOSTS = 200_000
-_NOT_REQUESTED = frozenset(str(failure) for failure in Failure if failure.never_asked)
+_NOT_REQUESTED = frozenset(str(failure) for failure in Failure if failure.never_requested)
 _DIRECTORY = r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>[^/?#]*)(?P<path>(?:/[^/?#]*){0,2}/)?"
 _COLUMNS = (
     *("url", "host", "status", "fetched_at", "content_type", "body_length", "unchanged", "error"),
@@ -486,11 +486,11 @@ class _Hashes:
     def add(self, batch: pa.RecordBatch) -> None:
         """Take in the rows of *batch*."""
         has_response: Any = pc.greater(batch.column("status"), pa.scalar(0))
-        answered = batch.filter(has_response)
+        responded = batch.filter(has_response)
         for name, kept in (("url", self._urls), ("digest", self._payloads)):
-            texts = answered.column(name).to_pylist()
+            texts = responded.column(name).to_pylist()
             values = (xxhash.xxh3_64_intdigest(str(each or "").encode()) for each in texts)
-            kept.append(np.fromiter(values, np.uint64, answered.num_rows))
+            kept.append(np.fromiter(values, np.uint64, responded.num_rows))
 
     def sorted(self) -> tuple[NDArray[np.uint64], NDArray[np.uint64]]:
         """Return the URLs, each once and in order, and their payloads; what was taken in is given up."""

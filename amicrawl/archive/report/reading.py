@@ -144,7 +144,7 @@ def count_on_spark(
     for event in done_on_spark(spark, jobs, partial(count_in_task, rules=rules, kind=kind)):
         if isinstance(event, Lost):
             raise InputError(event.reason)
-        parts[event.job] = event.answer
+        parts[event.job] = event.result
     whole = ReadingProgress(Counts(rules=rules))
     for job in jobs:
         whole.counts.absorb(parts[job].counts)
@@ -197,8 +197,8 @@ def _renamed(sentence: str, path: Path, location: Location) -> str:
 def _keep_what_is_freed() -> None:
     """Have the allocator of glibc keep the memory of one block for the next.
 
-    It keeps twice the largest piece that it ever got back, else it asks the system for the same pages
-    again and again: a tenth of the processor time. This piece is given back untouched.
+    It keeps twice the largest piece that it ever got back, else it requests the same pages from the
+    system again and again: a tenth of the processor time. This piece is given back untouched.
     """
     np.empty(_KEPT, np.uint8)
 

@@ -3,7 +3,7 @@
     example.com {"2012": {"n_html": 3, ..., "n_total": 5, "s_html": 2119, ..., "s_total": 3519}}
 
 One line per second-level domain (the last two labels, whatever the public suffix is) or host. Counted
-are answers of status 2xx; sizes are those of compressed records. Categories, and their oddities, are
+are responses of status 2xx; sizes are those of compressed records. Categories, and their oddities, are
 that tool's: `text/plain` is html, a CDXJ line without status (a revisit) is other.
 """
 

@@ -1,8 +1,8 @@
-"""The table: a collection's index as Parquet files, for queries that a row at a time cannot answer.
+"""The table: a collection's index as Parquet files, for queries that are too slow row by row.
 
 `make_table` turns CDXJ files into the 31 columns of the End of Term table, or into Common Crawl's.
 Columns about URLs are derived here (`url_columns.py`), all others are what the lines say. Indexing,
-detection and merging are the index room's; queries are asked through `queries/`.
+detection and merging are the index room's; queries are run through `queries/`.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""Records that an answer points at, cut out of the WARC files where they lie into files of their own.
+"""Records of a query's result, cut out of their WARC files into files of their own.
 
-An answer qualifies if it has the columns of a place: `warc_filename`, `warc_record_offset` and
+A result qualifies if it has the columns of a place: `warc_filename`, `warc_record_offset` and
 `warc_record_length`, or `warc_file`, `warc_offset` and `warc_length`. A gzip member is checked, that it
 is whole and holds one record, and copied byte by byte; an uncompressed record is compressed. Each file
 begins with a warcinfo record. A place without a record is reported with the reason, and skipped;
@@ -89,16 +89,16 @@ class ExportOptions:
 
 
 def export_records(
-    answer: QueryResult, archives: Path, out: Path, *, disk: Disk, options: ExportOptions | None = None
+    result: QueryResult, archives: Path, out: Path, *, disk: Disk, options: ExportOptions | None = None
 ) -> Exported:
-    """Write the records that *answer* points at, in its order, to WARC files in the directory *out*.
+    """Write the records that *result* points at, in its order, to WARC files in the directory *out*.
 
     *archives* is where the WARC files of the index lie, by the names the index has or by the last part
-    of those. UsageError where the answer has no places or *out* an export; OutputError where *out*
+    of those. UsageError where the result has no places or *out* an export; OutputError where *out*
     cannot be written.
     """
     options = options or ExportOptions()
-    places = _places(answer)
+    places = _places(result)
     with explained(out, "created"):
         out.mkdir(parents=True, exist_ok=True)
         before = sorted(out.glob(f"{options.prefix}-*.warc.gz"))
@@ -135,17 +135,17 @@ def export_records(
     return exported
 
 
-def _places(answer: QueryResult) -> Iterator[tuple[str, int, int]]:
-    names = answer.schema.names
+def _places(result: QueryResult) -> Iterator[tuple[str, int, int]]:
+    names = result.schema.names
     columns = next((place for place in _PLACES if set(place) <= set(names)), None)
     if columns is None:
         raise UsageError(
-            f"This answer says nowhere where records lie: it has {', '.join(names)}. Ask for "
+            f"This result does not say where records are: it has {', '.join(names)}. Select "
             f"{', '.join(_PLACES[0])}, as get_records_of_domain does."
         )
     return (
         (str(name or ""), int(offset if offset is not None else -1), int(length or 0))
-        for batch in answer.batches
+        for batch in result.batches
         for name, offset, length in zip(
             *(batch.column(column).to_pylist() for column in columns), strict=True
         )

@@ -48,7 +48,7 @@ NOTHING = SuffixAndDomain(None, None)
 
 
 class Suffixes(NamedTuple):
-    """Both answers for a host."""
+    """Both values for a host."""
 
     registry: SuffixAndDomain
     private: SuffixAndDomain

@@ -1,6 +1,7 @@
 """The queries that are shipped: one SQL file each in `queries/`, read and filled in. Pure.
 
-A file is named by what it asks. It opens with what it returns, in plain words, and lists what it needs:
+A file is named by what it returns. It opens with what it returns, in plain words, and lists what it
+needs:
 
     -- Which domains of one top-level domain have many pages?
     -- (more words, if any)
@@ -13,7 +14,7 @@ A file is named by what it asks. It opens with what it returns, in plain words, 
 
 and the statement follows, with `$tld` where the value belongs. A value becomes a literal of SQL, so what
 is shown is what runs, and can be pasted into any DuckDB. A query whose name begins with `captures_`
-asks a crawl's `captures.parquet`, as do those about pages; all others ask the table of an index.
+reads a crawl's `captures.parquet`, as do those about pages; all others read the table of an index.
 
 Some join with a ranking of sites, which is read from a CSV file: without a header, `rank,site` or only
 `site`, or with one that has a column called site or domain and perhaps one called rank or globalrank.

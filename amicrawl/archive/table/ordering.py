@@ -163,7 +163,7 @@ def _block_of(lines: list[bytes]) -> bytes:
 
 
 class _HeldFile:
-    """The lines of one file that are in memory: as a block until single ones are asked for."""
+    """The lines of one file that are in memory: as a block until single ones are requested."""
 
     def __init__(self, blocks: Iterator[bytes], damaged: Callable[[DamagedFileError], None]) -> None:
         self._blocks = blocks

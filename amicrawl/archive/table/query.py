@@ -1,4 +1,4 @@
-"""Queries of a table, or to a crawl's capture index, answered by DuckDB.
+"""Queries of a table, or to a crawl's capture index, run by DuckDB.
 
 A table is a Parquet file, or a directory of them with or without `crawl=.../subset=...` directories,
 whose values are columns then. Its columns show what it is: the table of an index is the relation
@@ -7,7 +7,7 @@ a capture index the relation `captures`. Files of different ages are united by t
 
 Once a table is open the engine is locked: nothing but the files below the given path can be read,
 nothing can be written there, no extension loaded, nothing fetched. What does not fit in memory is
-spilled into a directory that is gone at the end. Rows come in batches: an answer may be larger than
+spilled into a directory that is gone at the end. Rows come in batches: a result may be larger than
 memory.
 """
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 _Result = TypeVar("_Result")
 
 BATCH_ROWS = 10_000
-"""Rows that an answer is read in at a time."""
+"""Rows that a result is read in at a time."""
 
 _CHECKED = 64 << 20
 """Bytes of the largest file whose pages are looked at before the engine reads them."""
@@ -70,14 +70,14 @@ _OTHER_NAMES = (
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What came of a query: its columns, and its rows in batches, read when they are asked for."""
+    """What came of a query: its columns, and its rows in batches, read when they are requested."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
 
 
 class QueryTable:
-    """A table that can be asked. One query, or one SQL text, to an instance: then it is locked."""
+    """A table that can be queried. One query, or one SQL text, to an instance: then it is locked."""
 
     def __init__(self, path: Path, *, restricted: bool = True) -> None:
         """Open the table at *path*: a file, a directory, or a pattern such as `runs/*/captures.parquet`.
@@ -101,7 +101,7 @@ class QueryTable:
             raise
 
     def ask(self, query: NamedQuery, values: Mapping[str, str]) -> QueryResult:
-        """Return the answer to a shipped *query*.
+        """Return the result of a shipped *query*.
 
         UsageError where the query does not fit the table, or *values* do not fit the query.
         """
@@ -111,10 +111,10 @@ class QueryTable:
             for statement in preamble:
                 self._execute(statement)
             self._lock()
-        return self._answer(sql, _reading)
+        return self._result(sql, _reading)
 
     def ask_sql(self, sql: str) -> QueryResult:
-        """Return the answer to the last statement of *sql*.
+        """Return the result of the last statement of *sql*.
 
         UsageError where a statement may not, or cannot, run.
         """
@@ -130,7 +130,7 @@ class QueryTable:
                 self._check(statement)
                 self._execute(statement)
             self._check(last)
-        return self._answer(last, blamed)
+        return self._result(last, blamed)
 
     def script(self, query: NamedQuery, values: Mapping[str, str]) -> str:
         """Return the SQL that `ask` would run, whole: it can be pasted into DuckDB."""
@@ -167,15 +167,15 @@ class QueryTable:
     def _check_columns(self, query: NamedQuery) -> None:
         if query.relation != self.relation:
             raise UsageError(
-                f"{query.name} asks {_called(query.relation)}; {self.path} is "
-                f"{_called(self.relation)}. amicrawl query {self.path} --list shows what can be asked."
+                f"{query.name} reads {_called(query.relation)}; {self.path} is "
+                f"{_called(self.relation)}. amicrawl query {self.path} --list shows its queries."
             )
         missing = [name for name in query.columns if name not in self.columns]
         if missing:
             raise UsageError(
                 f"{query.name} needs the column {', '.join(missing)}, which {self.path} has not. "
                 f"{_PARTITION_HINT if {'crawl', 'subset'} & set(missing) else ''}"
-                f"amicrawl query {self.path} --list shows what it can be asked."
+                f"amicrawl query {self.path} --list shows its queries."
             )
 
     def _view(self, optional: tuple[str, ...]) -> str:
@@ -208,7 +208,7 @@ class QueryTable:
         if self._restricted:
             refuse_writing(self._engine, statement)
 
-    def _answer(self, sql: str, blamed: _Blame) -> QueryResult:
+    def _result(self, sql: str, blamed: _Blame) -> QueryResult:
         with blamed(self.path):
             relation = self._stoppable(partial(self._engine.sql, sql))
             if relation is None:
@@ -291,7 +291,7 @@ def _engine(kept: ExitStack, *, restricted: bool) -> duckdb.DuckDBPyConnection:
     kept.callback(engine.close)
     engine.execute(f"SET temp_directory = {quoted(scratch)}")
     engine.execute("SET TimeZone = 'UTC'")
-    # It would be drawn among the rows of the answer.
+    # It would be drawn among the rows of the result.
     engine.execute("SET enable_progress_bar = false")
     with suppress(duckdb.Error):
         # Published queries write lambdas as w -> ...; an engine that has forgotten how will say so.
@@ -308,7 +308,7 @@ def _kind(path: Path, columns: Mapping[str, str]) -> str:
             f"{path} holds both {_called(TABLE)} and {_called(CAPTURES)}. Name one of them."
         )
     raise InputError(
-        f"{path} is not a table that can be asked: it has neither the column url_surtkey of an index's "
+        f"{path} is not a table to query: it has neither the column url_surtkey of an index's "
         f"table nor warc_file of a capture index, but {', '.join(list(columns)[:10])}."
     )
 
@@ -330,7 +330,7 @@ def _reading(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _blamed_on_sql(path: Path, *, relation: str) -> Iterator[None]:
-    """Turn an error of the engine's into one that says what the SQL asks wrongly."""
+    """Turn an error of the engine's into one that says what is wrong with the SQL."""
     try:
         yield
     except duckdb.PermissionException as error:
@@ -354,7 +354,7 @@ def _blame_on_room(error: Exception) -> None:
     if str(error).startswith("Out of Memory"):
         raise OutputError(
             f"This query needs more memory, or more room in {tempfile.gettempdir()}, than there is: "
-            f"{_first_line(error)}. Ask for less, or set TMPDIR to a directory with more room."
+            f"{_first_line(error)}. Select less, or set TMPDIR to a directory with more room."
         ) from error
 
 

@@ -65,7 +65,7 @@ _WARC: list[pa.Field[Any]] = [
 ]
 PARTITION_COLUMNS = ("crawl", "subset")
 LANGUAGE_SHARES = "content_language_shares"
-"""A column beyond those of the tables that exist, for those who ask for it."""
+"""A column beyond those of the tables that exist, for those who request it."""
 _PARTITION: list[pa.Field[Any]] = [pa.field(name, pa.string()) for name in PARTITION_COLUMNS]
 
 

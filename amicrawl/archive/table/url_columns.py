@@ -61,7 +61,7 @@ def url_columns(url: str) -> UrlColumns:
     if protocol == "dns":
         return UrlColumns(protocol, _named(rest.rpartition("/")[2].partition("?")[0]), None, None)
     if protocol == "whois":
-        return UrlColumns(protocol, _named(_asked_for(rest)), None, None)
+        return UrlColumns(protocol, _named(_target(rest)), None, None)
     if protocol in ("http", "https") and rest.startswith("/") and not _TWO_SLASHES.match(rest):
         # "http:/host/x", "https:////host/x": the slashes were miscounted.
         rest = "//" + rest.lstrip("/")
@@ -182,7 +182,7 @@ def _named(name: str) -> Netloc:
     return Netloc(host_columns(name), None)
 
 
-def _asked_for(rest: str) -> str:
+def _target(rest: str) -> str:
     """Return the name that a whois capture is about: of "//server/name", the last."""
     if not rest.startswith("//"):
         return rest

@@ -118,7 +118,7 @@ ROW_GROUP_ROWS = 1_000_000
 FILE_ROWS = 2_000_000
 """Rows after which the next file of a partition is begun: filters and indexes of a file are held."""
 MOST_PARTITIONS = 400
-"""Partitions that are written at a time; file names are untrusted, and could ask for any number."""
+"""Partitions that are written at a time; file names are untrusted, and could name any number."""
 COMPRESSION_LEVEL = 3
 
 ROW_GROUP_BLOOM = 250_000
@@ -386,7 +386,7 @@ def _options(columns: pa.Schema, *, in_order: bool, distinct: int) -> dict[str, 
         "write_page_index": True,
     }
     if "bloom_filter_options" in signature(pq.ParquetWriter).parameters:
-        # Older versions of pyarrow cannot write them; such a table is whole, only slower to ask.
+        # Older versions of pyarrow cannot write them; such a table is whole, only slower to query.
         filter_options = {"ndv": distinct, "fpp": _FALSE_POSITIVES}
         options["bloom_filter_options"] = {
             name: filter_options for name in SOUGHT_BY_VALUE if name in names

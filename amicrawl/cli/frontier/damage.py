@@ -94,7 +94,7 @@ def retry(directory: CrawlDirectory, *, status: Statuses = None, host: Host = No
         make_due(partition, numbers, hour=hour)
         partition.flush()
         known = read_policy(place)
-        write_policy(place, known, asked_again=len(numbers) > 0, disk=Disk())
+        write_policy(place, known, requested_again=len(numbers) > 0, disk=Disk())
     except BaseException:
         partition.abandon()
         raise
@@ -201,7 +201,7 @@ def _say_of_fault(fault: SeedFault) -> None:
 
 
 def _lists_of(crawl: Mapping[str, Any]) -> list[Path]:
-    """Return the seed list that *crawl* was asked for, if it is a file that is still there."""
+    """Return the seed list that *crawl* was started with, if it is a file that is still there."""
     name = crawl.get("asked", {}).get("file")
     return [Path(name)] if isinstance(name, str) and name != "-" and Path(name).is_file() else []
 

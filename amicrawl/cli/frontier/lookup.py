@@ -244,7 +244,7 @@ def explain(path: AnyPath, url: _Url, *, at: AtHour = 0, as_json: AsJson = False
     with open_rows(path) as source:
         match = find_url(source, url)
         form = canonical_form(url)
-        asked = Asked(
+        question = Question(
             url,
             form.url if isinstance(form, Canonical) else None,
             None if isinstance(form, Canonical) else str(form.reason),
@@ -256,9 +256,14 @@ def explain(path: AnyPath, url: _Url, *, at: AtHour = 0, as_json: AsJson = False
         ]
         row = None if match is None else row_facts(source, match.row)
         host = host_facts(source, (match.key if match else conventions(source, url)[0][1]).host)
-        verdict = sentences(asked, None if match is None else match.convention, row, host)
+        verdict = sentences(question, None if match is None else match.convention, row, host)
         if as_json:
-            known = {"url": url, "canonical": asked.canonical, "hour": now // HOUR, "due": verdict.due}
+            known = {
+                "url": url,
+                "canonical": question.canonical,
+                "hour": now // HOUR,
+                "due": verdict.due,
+            }
             print_lines(
                 [json_text({**known, "keys": tried, "row": row, "host": host, "says": verdict.says})]
             )
@@ -267,7 +272,7 @@ def explain(path: AnyPath, url: _Url, *, at: AtHour = 0, as_json: AsJson = False
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Question:
     """The question."""
 
     url: str
@@ -279,7 +284,7 @@ class Asked:
 
 
 class LookupVerdict(NamedTuple):
-    """The answer."""
+    """The text for people."""
 
     due: bool
     """Whether a crawl that starts then would take the URL, its host permitting."""
@@ -287,19 +292,19 @@ class LookupVerdict(NamedTuple):
 
 
 def sentences(
-    asked: Asked, convention: str | None, row: dict[str, Any] | None, host: dict[str, Any] | None
+    question: Question, convention: str | None, row: dict[str, Any] | None, host: dict[str, Any] | None
 ) -> LookupVerdict:
-    """Return the answer for a URL whose row and host row, as far as there are any, say so much."""
-    says = [asked.url]
-    if asked.canonical is None:
-        says.append(f"It has no canonical form: {asked.refusal}.")
-    elif asked.canonical == asked.url:
+    """Return what is said of a URL whose row and host row, as far as there are any, say so much."""
+    says = [question.url]
+    if question.canonical is None:
+        says.append(f"It has no canonical form: {question.refusal}.")
+    elif question.canonical == question.url:
         says.append("This is its canonical form.")
     else:
-        says.append(f"Its canonical form is {asked.canonical}.")
+        says.append(f"Its canonical form is {question.canonical}.")
     if row is None:
         says.append("There is no row for it, under any reading: it was never offered, or left out.")
-        says += _of_host(host, asked.second)
+        says += _of_host(host, question.second)
         return LookupVerdict(due=False, says=says)
     key = f"{row['host_key']}:{row['path_key']}"
     says.append(f"Its row, number {row['row']}, has the key {key}, matched by its {convention}.")
@@ -312,17 +317,17 @@ def sentences(
             f"{route}."
         )
     says += _history(row)
-    due, reason = _due(row, asked.second)
+    due, reason = _due(row, question.second)
     says.append(reason)
-    says += _of_host(host, asked.second)
+    says += _of_host(host, question.second)
     return LookupVerdict(due=due, says=says)
 
 
 def _history(row: dict[str, Any]) -> Iterator[str]:
     if row["crawl_count"]:
         last = within_hour(row["last_crawled"]) if row["last_crawled"] else "at an unknown time"
-        answered = f", answered with {row['http_status']}" if row["http_status"] >= 100 else ""
-        yield f"It was crawled {_times(row['crawl_count'])}, last {last}{answered}."
+        responded = f", response {row['http_status']}" if row["http_status"] >= 100 else ""
+        yield f"It was crawled {_times(row['crawl_count'])}, last {last}{responded}."
     elif row["http_status"] >= 100:
         when = within_hour(row["settled"])
         yield f"Its last response, {when}, had the status {row['http_status']}."

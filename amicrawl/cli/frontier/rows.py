@@ -85,10 +85,10 @@ CAUSES = {
     Cause.UNFETCHABLE: ("not fetchable", "it is not an HTTP URL, and no setting changes that"),
     Cause.NETWORK: (
         "network",
-        "its name was not looked up or no way led to it; the next crawl asks again",
+        "its name was not looked up or no way led to it; the next crawl tries again",
     ),
 }
-"""Why no server was asked for a row, in a word and in a sentence, by its `http_status`."""
+"""Why no server was contacted for a row, in a word and in a sentence, by its `http_status`."""
 
 SOURCES = ("seed", "link", "sitemap", "redirect", "manual")
 HOST_FLAGS = ("trap suspect", "robots.txt missing", "dead", "grouping overridden")

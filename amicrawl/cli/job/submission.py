@@ -61,7 +61,7 @@ Wait = Annotated[
 
 def _complete_set(incomplete: str) -> list[str]:
     """Return the names of ignore sets that begin so, for a shell."""
-    # Loaded for a shell that asks.
+    # Loaded for a shell that completes.
     from amicrawl.discovery import set_names  # noqa: PLC0415
 
     return [name for name in set_names() if name.startswith(incomplete)]

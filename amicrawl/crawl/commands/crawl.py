@@ -89,8 +89,8 @@ def execute(arguments: list[str]) -> NoReturn:
         cmdline.execute()
     try:
         command.process_options(named, options)
-        is_asked = options.spargs.get("processes", "1") != "1"
-        if not is_child() and (os.environ.pop(IS_PARENT, "") or is_asked):
+        is_chosen = options.spargs.get("processes", "1") != "1"
+        if not is_child() and (os.environ.pop(IS_PARENT, "") or is_chosen):
             _divide(named, options, settings)
         command.crawler_process = AsyncCrawlerProcess(settings)
         command.run(named, options)

@@ -105,7 +105,7 @@ class GuestHandler(BaseDownloadHandler):
             raise UnsupportedURLSchemeError(f"{request.url!r} cannot be fetched: {target.reason}")
         receipt = Receipt(self._crawler, request, max_size=self._max_size, warn_size=self._warn_size)
         try:
-            capture = await self._wire.fetch(self._asked(request, target), watcher=receipt)
+            capture = await self._wire.fetch(self._wire_request(request, target), watcher=receipt)
         except AmicrawlError as error:
             raise DownloadFailedError(str(error)) from error
         if self._says_how and capture.tls is not None:
@@ -120,7 +120,7 @@ class GuestHandler(BaseDownloadHandler):
         """End what is still under way."""
         await self._wire.close()
 
-    def _asked(self, request: Request, target: Fetchable) -> WireRequest:
+    def _wire_request(self, request: Request, target: Fetchable) -> WireRequest:
         """Return what goes over the wire for *request*."""
         meta = request.meta
         fields: list[tuple[bytes, bytes]] = [(b"Host", _authority(target))]

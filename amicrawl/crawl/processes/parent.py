@@ -118,7 +118,7 @@ class Parent:
         order, dealing = self._order, self._dealing
         if order.fresh and (order.directory / "frontier").exists():
             raise UsageError(
-                f"{order.directory} holds the frontier of a crawl, and fresh=1 asks for none."
+                f"{order.directory} holds the frontier of a crawl, and fresh=1 allows none."
             )
         plan = dealing.plan()
         if plan is not None and (plan.processes != order.processes or plan.stage == "gathering"):

@@ -1,4 +1,4 @@
-"""The metrics endpoint: `/metrics` for Prometheus and `/healthz`, answered by the crawl's event loop.
+"""The metrics endpoint: `/metrics` for Prometheus and `/healthz`, served by the crawl's event loop.
 
 It takes a request head of at most 8 KiB within 5 s, GET or HEAD, one request a connection, and sixteen
 connections at once, of which the oldest is closed when one more is opened. What it serves is readable by
@@ -104,7 +104,7 @@ class CrawlMetrics:
         ProcessCollector(registry=self._registry)
 
     def count(self, item: CaptureItem) -> None:
-        """Count how long the fetch of *item* took, if a server was asked."""
+        """Count how long the fetch of *item* took, if a server was contacted."""
         if item.attempts:
             self._durations.observe(item.capture.duration_ms / 1000)
 
@@ -199,14 +199,14 @@ class MetricsEndpoint(CrawlExtension):
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections[writer] = None
         if len(self._connections) > _MOST_CONNECTIONS:
-            # A client that only holds a connection keeps no other from asking.
+            # A client that only holds a connection keeps no other from connecting.
             next(iter(self._connections)).transport.abort()
         try:
             async with asyncio.timeout(_TIME_LIMIT):
                 head = await reader.readuntil(b"\r\n\r\n")
                 if writer.is_closing():
                     return
-                writer.write(self._answer(head))
+                writer.write(self._response(head))
                 await writer.drain()
         except (OSError, TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
             # A client that requests nothing, or for too long, is not worth a line of the log.
@@ -217,12 +217,12 @@ class MetricsEndpoint(CrawlExtension):
             with contextlib.suppress(OSError):
                 await writer.wait_closed()
 
-    def _answer(self, head: bytes) -> bytes:
+    def _response(self, head: bytes) -> bytes:
         """Return the whole response to the request that *head* begins; a body would not be read."""
         method, _, rest = head.partition(b" ")
         path = rest.partition(b" ")[0].partition(b"?")[0]
         if not _serves(head, loopback=self._is_loopback):
-            return _response("421 Misdirected Request", b"Ask by the address, or as localhost.\n")
+            return _response("421 Misdirected Request", b"Use the address, or localhost.\n")
         if method not in (b"GET", b"HEAD"):
             return _response("405 Method Not Allowed", b"GET or HEAD\n", "Allow: GET, HEAD")
         if path == b"/metrics":

@@ -64,7 +64,7 @@ def in_flight(crawler: Crawler, run: Run) -> int:
 
 
 def next_in(run: Run) -> float | None:
-    """Return in how many seconds a host may be asked; None where nothing waits, or the run is held."""
+    """Return the seconds until a host may be contacted; None where nothing waits, or the run is held."""
     if run.paused or run.stopping or not run.waiting:
         return None
     now = run.clock()

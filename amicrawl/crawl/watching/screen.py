@@ -52,7 +52,7 @@ class Moment:
     paused_by: tuple[str, ...] = ()
     """Why nothing new is fetched; empty while it is."""
     next_in: float | None = None
-    """Seconds until a host may be asked again, where all have to wait; None where none has to."""
+    """Seconds until a host may be contacted again, where all have to wait; None where none has to."""
     is_stopping: bool = False
     """Whether the crawl was asked to end, and waits for what is in flight."""
 

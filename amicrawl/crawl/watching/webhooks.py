@@ -177,7 +177,7 @@ def _attempt(
         connection.close()
     if 200 <= status < 300:
         return "", False
-    return f"it answered {status}", status not in _TOO_BUSY
+    return f"it responded with {status}", status not in _TOO_BUSY
 
 
 def _connection(to: WebhookReceiver, timeout: float) -> http.client.HTTPConnection:
@@ -236,7 +236,7 @@ class Webhooks(CrawlExtension):
         for call in late:
             call.cancel()
         if late:
-            logger.warning("%d webhooks had not answered after %d s", len(late), PATIENCE)
+            logger.warning("%d webhooks had not responded after %d s", len(late), PATIENCE)
         for call in done:
             if fault := call.exception():
                 logger.warning("A webhook could not be called: %r", fault)

@@ -136,25 +136,25 @@ def openapi(call: Call) -> Any:
 def _get(
     path: str,
     run: Callable[[Call], Any],
-    answer: Any,
+    response: Any,
     *,
     role: Role | None = Role.view,
     query: type[BaseModel] = bodies.Nothing,
     serve: Callable[[Call], Any] | None = None,
 ) -> Operation:
-    return Operation("GET", path, run, answer, role, query=query, serve=serve)
+    return Operation("GET", path, run, response, role, query=query, serve=serve)
 
 
 def _post(
     path: str,
     run: Callable[[Call], Any],
-    answer: Any,
+    response: Any,
     body: type[BaseModel] = bodies.Nothing,
     *,
     role: Role = Role.operate,
     status: int = 200,
 ) -> Operation:
-    return Operation("POST", path, run, answer, role, body=body, status=status)
+    return Operation("POST", path, run, response, role, body=body, status=status)
 
 
 def _verb(name: str, run: Callable[[Call], Any], body: type[BaseModel] = bodies.Nothing) -> Operation:

@@ -5,7 +5,7 @@ do. Signing in and the token against forged requests belong to the routes (`visi
 
 A page of another site can have its own name lead to this machine (DNS rebinding), and then talks to the
 dashboard as if they were one site. What it cannot do is change the Host header: so only known names are
-answered. Numbers are not names: a page that was loaded from the address of this machine is the
+served. Numbers are not names: a page that was loaded from the address of this machine is the
 dashboard's own.
 """
 
@@ -62,7 +62,7 @@ def is_public(host: str) -> bool:
 
 
 class Hosts:
-    """Which hosts a dashboard that is bound to *bound* answers for: that, local names and *further*."""
+    """Which hosts a dashboard that is bound to *bound* serves: that, local names and *further*."""
 
     def __init__(self, bound: str, further: Iterable[str] = ()) -> None:
         self._names = {name.casefold().rstrip(".") for name in (*LOCAL, bound, *further)}
@@ -86,7 +86,7 @@ def _is_address(name: str) -> bool:
 
 
 HEALTH = "/healthz"
-"""Answers any host, without signing in: `ok`, or 503 while Redis is away. It says nothing else."""
+"""Serves any host, without signing in: `ok`, or 503 while Redis is away. It says nothing else."""
 BODY_SECONDS = 30.0
 """Seconds in which a body must have come."""
 BODY_LIMIT = 256 * 1024
@@ -107,12 +107,12 @@ _HEADERS = {
     "permissions-policy": "camera=(), geolocation=(), microphone=()",
     "cache-control": "no-store",
 }
-"""Sent with every answer, unless the route has said otherwise."""
+"""Sent with every response, unless the route has said otherwise."""
 _ENCODED = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
 
 
 class AccessGuard:
-    """Lets a request through to *app*, or answers it itself."""
+    """Lets a request through to *app*, or responds to it itself."""
 
     def __init__(
         self,
@@ -143,7 +143,7 @@ class AccessGuard:
             await send(message)
 
         if scope["path"] == HEALTH:
-            # A kubelet asks by the address of the pod, and has no password.
+            # A kubelet connects to the address of the pod, and has no password.
             await self._health()(scope, receive, guarded)
             return
         problem = self._problem_of(scope)
@@ -155,7 +155,7 @@ class AccessGuard:
     def _health(self) -> Response:
         if self._is_healthy():
             return PlainTextResponse("ok\n")
-        return PlainTextResponse("Redis does not answer\n", status_code=503)
+        return PlainTextResponse("Redis does not respond\n", status_code=503)
 
     def _problem_of(self, scope: Scope) -> Problem | None:
         headers = scope["headers"]
@@ -163,7 +163,7 @@ class AccessGuard:
         if len(hosts) != 1 or not self._hosts.allows(hosts[0]):
             return Problem(
                 421,
-                "This dashboard does not answer for that host. Use the address it was started with, or "
+                "This dashboard does not serve that host. Use the address it was started with, or "
                 "start it with --allow-host NAME.",
             )
         for name, value in headers:
@@ -187,7 +187,7 @@ def _limited(receive: Receive, seconds: float) -> Receive:
         is_whole = not message.get("more_body")
         taken += len(message.get("body", b""))
         if taken > BODY_LIMIT:
-            # Raised into the route that reads; the application answers with its own page or problem.
+            # Raised into the route that reads; the application responds with its own page or problem.
             raise HTTPException(413)
         return message
 
@@ -195,7 +195,7 @@ def _limited(receive: Receive, seconds: float) -> Receive:
 
 
 AWAY_AFTER = 15.0
-"""Seconds without an answer of Redis after which the dashboard counts as unhealthy."""
+"""Seconds without a response of Redis after which the dashboard counts as unhealthy."""
 
 
 def application(site: Site, *, hosts: Hosts) -> ASGIApp:
@@ -226,7 +226,7 @@ def application(site: Site, *, hosts: Hosts) -> ASGIApp:
     )
     hub = site.hub
     return AccessGuard(
-        app, hosts=hosts, is_healthy=lambda: time.monotonic() - hub.answered_at < AWAY_AFTER
+        app, hosts=hosts, is_healthy=lambda: time.monotonic() - hub.responded_at < AWAY_AFTER
     )
 
 

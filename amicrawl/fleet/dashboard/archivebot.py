@@ -1,4 +1,4 @@
-"""ArchiveBot's own endpoints, for tools that read those: what they answer, without their pages.
+"""ArchiveBot's own endpoints, for tools that read those: what they respond, without their pages.
 
 They only read. Unlike there, no other site's pages may read them (CORS is closed), and they take
 signing in.
@@ -83,7 +83,7 @@ def pipelines(site: Site, _request: Request) -> Response:
 
 
 def pending(site: Site, _request: Request) -> Response:
-    """`/pending` where no HTML is asked for: each queue that holds jobs, and these numbered below it."""
+    """`/pending` where no HTML is requested: each queue that holds jobs, and these numbered below it."""
     lines = []
     for queue in site.board.queues():
         if queue["jobs"]:

@@ -1,7 +1,7 @@
 """The board: what Redis says right now, for one request; the stream has the hub instead.
 
 Every method reads Redis, blocks, and raises RedisUnavailable. What is there by name is looked for among
-all keys at most every few seconds, however many ask.
+all keys at most every few seconds, however many clients there are.
 """
 
 from __future__ import annotations
@@ -43,11 +43,11 @@ _NAMES_EVERY = 2.0
 _FRESH = 0.25
 _LARGEST_READ = 128 * 1024
 _MOST_ENDED = 20_000
-"""Jobs that have ended and are looked through for those that a request asks for."""
+"""Jobs that have ended and are looked through for those that a request names."""
 
 
 class Board:
-    """Reads what one request asks for. For several threads."""
+    """Reads what one request needs. For several threads."""
 
     def __init__(self, store: JobStore, *, has_summary: Callable[[str, SeenJob], bool]) -> None:
         self._store = store

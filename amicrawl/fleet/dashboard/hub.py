@@ -154,18 +154,18 @@ class Hub:
         self._numbers = count(1)
         self._overview_at = 0.0
         self._away = ""
-        self.answered_at = float("-inf")
-        """When, by `time.monotonic`, Redis last answered."""
-        self._has_asked = threading.Event()
+        self.responded_at = float("-inf")
+        """When, by `time.monotonic`, Redis last responded."""
+        self._has_polled = threading.Event()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="dashboard-hub", daemon=True)
         self.epoch = secrets.token_hex(4)
         """Which hub it is: the numbers of lines mean something to the same one only."""
 
     def start(self) -> None:
-        """Begin to read; return when Redis has answered once, or has not for as long as it may take."""
+        """Begin to read; return when Redis has responded once, or has not for as long as it may take."""
         self._thread.start()
-        self._has_asked.wait(_PATIENCE)
+        self._has_polled.wait(_PATIENCE)
 
     def stop(self) -> None:
         """Stop reading, and tell all viewers that it is over."""
@@ -212,11 +212,11 @@ class Hub:
                     self._read(set())
                 else:
                     self._read(updates.until(time.monotonic() + EVERY))
-                self.answered_at = time.monotonic()
-                self._has_asked.set()
+                self.responded_at = time.monotonic()
+                self._has_polled.set()
             except AmicrawlError as error:
                 self._say_away(str(error))
-                self._has_asked.set()
+                self._has_polled.set()
                 if updates is not None:
                     updates.close()
                     updates = None
@@ -224,7 +224,7 @@ class Hub:
             except Exception:
                 # What any client wrote into Redis must not end the thread that all viewers hang on.
                 logger.exception("A reading of Redis went wrong; the next one follows")
-                self._has_asked.set()
+                self._has_polled.set()
                 self._stop.wait(_RETRY)
         if updates is not None:
             updates.close()

@@ -1,7 +1,7 @@
 """Job choice: which jobs the page of all jobs shows, in which order, page by page. Pure.
 
 The browser chooses by the same rules once it takes over (`static/job_choice.js`); without scripts the
-form asks for the page again.
+form requests the page again.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ ORDERS: Mapping[str, Callable[[Job], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class JobChoice:
-    """What a visitor asked to see."""
+    """What a visitor chose to see."""
 
     search: str = ""
     """Words, each of which is to be found in the URL, ident, note, submitter, pipeline or a host."""
@@ -60,7 +60,7 @@ class JobChoice:
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> JobChoice:
-        """Return what the *query* of a URL asks for; what is invalid counts as absent."""
+        """Return what the *query* of a URL names; what is invalid counts as absent."""
         texts = {name: query.get(name, "")[:_LONGEST] for name in ("search", "state", "by", "pipeline")}
         sort, page = query.get("sort", ""), query.get("page", "")
         known = sort.removeprefix("-") in ORDERS

@@ -47,7 +47,7 @@ class Call:
     site: Site
     request: Request
     visitor: Visitor | None
-    """None only where the operation asks for no role."""
+    """None only where the operation needs no role."""
     path: Mapping[str, str]
     query: Any
     body: Any
@@ -61,9 +61,9 @@ class Operation:
     path: str
     """Behind the prefix, `{name}` for a part that varies."""
     run: Callable[[Call], Any]
-    """Does it, on a thread; what it returns is the answer. Its docstring describes it."""
-    answer: Any
-    """The type of the answer."""
+    """Does it, on a thread; what it returns is the response. Its docstring describes it."""
+    response: Any
+    """The type of the response."""
     role: Role | None
     """Who may; None for everybody."""
     body: type[BaseModel] | None = None
@@ -161,7 +161,7 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
     """Return the document that describes *operations*."""
     kinds: dict[str, Any] = {"problem": ProblemFacts}
     for operation in operations:
-        kinds[f"{operation.name} answer"] = operation.answer
+        kinds[f"{operation.name} response"] = operation.response
         if operation.body is not None:
             kinds[f"{operation.name} body"] = operation.body
     found, definitions = TypeAdapter.json_schemas(
@@ -205,7 +205,7 @@ def _described(operation: Operation, schemas: dict[str, Any]) -> dict[str, Any]:
         "responses": {
             str(operation.status): {
                 "description": HTTPStatus(operation.status).phrase,
-                "content": {kind: {"schema": schemas[f"{operation.name} answer"]}},
+                "content": {kind: {"schema": schemas[f"{operation.name} response"]}},
             },
             **{
                 str(status): {"description": title_of(status), "content": problem}

@@ -124,8 +124,8 @@ class Overview:
             due = [i for i in waiting if i not in self.jobs or self.jobs[i]["queue"] != queue_of[i]]
         else:
             due, self._queued_at = waiting, now
-        asked = [*self.running, *due]
-        seen = dict(zip(asked, self._watch.jobs(asked, facts=("now", "hosts")), strict=True))
+        shown = [*self.running, *due]
+        seen = dict(zip(shown, self._watch.jobs(shown, facts=("now", "hosts")), strict=True))
         self.seen = {ident: seen[ident] for ident in self.running if seen[ident].record.get("url")}
         jobs = {ident: self.jobs[ident] for ident in waiting if ident in self.jobs}
         jobs.update(

@@ -111,9 +111,9 @@ class Pages:
         role: Role = Role.view,
         tools: Callable[[Site, Request], Response] | None = None,
     ) -> Callable[[Request], Any]:
-        """Return what serves the page *name*; *tools* answers those that ask for no HTML, or all."""
+        """Return what serves the page *name*; *tools* responds to those that accept no HTML, or all."""
 
-        def answer(request: Request) -> Response:
+        def respond(request: Request) -> Response:
             try:
                 visitor = self._site.visitors.require(request, role)
             except Problem as problem:
@@ -128,7 +128,7 @@ class Pages:
 
         async def serve(request: Request) -> Response:
             try:
-                return await run_in_threadpool(answer, request)
+                return await run_in_threadpool(respond, request)
             except Problem as problem:
                 return await self.problem(request, problem)
             except AmicrawlError as error:
@@ -185,8 +185,8 @@ class Pages:
                 page = self._login_page(request, problem.detail, problem.status, said.get("next", "/"))
                 page.headers.update(problem.headers)
                 return page
-            answer = RedirectResponse(_own_path(said.get("next", "")), status_code=303)
-            answer.set_cookie(
+            response = RedirectResponse(_own_path(said.get("next", "")), status_code=303)
+            response.set_cookie(
                 COOKIE,
                 key,
                 max_age=_SESSION_LASTS,
@@ -194,7 +194,7 @@ class Pages:
                 httponly=True,
                 samesite="strict",
             )
-            return answer
+            return response
 
         return await run_in_threadpool(sign_in)
 
@@ -211,9 +211,9 @@ class Pages:
             except Problem as problem:
                 return self._problem_page(request, problem)
             visitors.sessions.end(key)
-            answer = RedirectResponse("/login", status_code=303)
-            answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
-            return answer
+            response = RedirectResponse("/login", status_code=303)
+            response.delete_cookie(COOKIE, httponly=True, samesite="strict")
+            return response
 
         return await run_in_threadpool(sign_out)
 
@@ -227,7 +227,7 @@ class StaticAssets(StaticFiles):
     """Our files, which browsers revalidate each time."""
 
     def file_response(self, *arguments: Any, **keywords: Any) -> Response:
-        """Return the answer for one file."""
+        """Return the response for one file."""
         response = super().file_response(*arguments, **keywords)
         response.headers["cache-control"] = "no-cache"
         return response

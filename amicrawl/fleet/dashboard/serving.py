@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 HEAD_SECONDS = 10.0
 """From the connection, or the first byte of a further request, to the end of the head."""
 MOST_WAITING = 256
-"""Connections that have sent no whole request, or none since the last answer."""
+"""Connections that have sent no whole request, or none since the last response."""
 
 
 def protocol(

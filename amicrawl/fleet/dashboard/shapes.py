@@ -1,4 +1,4 @@
-"""Shapes: what the API answers with, as types, from which the OpenAPI document takes its schemas. Pure.
+"""Shapes: what the API responds with, as types, from which the OpenAPI document takes its schemas. Pure.
 
 Times are Unix seconds, sizes bytes, `None` is not known. A text that is to be followed by a click stands
 in `link`, and there only if it is http or https.
@@ -32,7 +32,7 @@ class ProblemFacts(TypedDict):
 
 
 class UserFacts(TypedDict):
-    """Who asks, and what they may do."""
+    """The visitor, and what they may do."""
 
     name: str
     role: Literal["view", "operate", "admin"]

@@ -1,4 +1,4 @@
-"""Views: jobs, pipelines, log entries and reports of crawls, from Redis to answers of the API. Pure.
+"""Views: jobs, pipelines, log entries and reports of crawls, from Redis to responses of the API. Pure.
 
 Everything in Redis may have been written by any client. An invalid number is 0 or None, an invalid list
 is empty, and the fault is in `faults`. Lists and texts have bounds.
@@ -181,7 +181,7 @@ def detail_view(job: Job, seen: SeenJob) -> JobDetail:
     record = JobRecord.parse(seen.record, ident=job["ident"])
     now = reported(seen.facts.get("now"))
     return {
-        **job,  # type: ignore[typeddict-item]  # mypy asks for what need not be there
+        **job,  # type: ignore[typeddict-item]  # mypy requires what need not be there
         "user_agent": plain(record.user_agent, limit=_SHORT * 4),
         "no_offsite_links": record.no_offsite_links,
         "settings": settings_view(seen.record),

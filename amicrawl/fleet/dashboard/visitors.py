@@ -161,7 +161,7 @@ _LONGEST_NAME = 64
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Who asks."""
+    """The visitor of a request."""
 
     name: str
     """Empty where no sign-in is required."""
@@ -186,7 +186,7 @@ SIGNED_OUT = {"name": "", "role": "view", "may_operate": False, "may_admin": Fal
 
 
 class Visitors:
-    """Tells who asks. For several threads."""
+    """Identifies visitors. For several threads."""
 
     def __init__(self, users: Users | None, *, sessions: Sessions | None = None) -> None:
         self.users = users

@@ -233,10 +233,10 @@ def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
         )
         return HTMLResponse(text)
 
-    def serving(answer: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    def serving(respond: Callable[[Request], Response]) -> Callable[[Request], Any]:
         async def serve(request: Request) -> Response:
             try:
-                return await run_in_threadpool(answer, request)
+                return await run_in_threadpool(respond, request)
             except Problem as problem:
                 return problem.response()
             except AmicrawlError as error:
@@ -265,8 +265,8 @@ def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
             crawl.change(said.get("verb", ""), said.get("value", ""))
             return JSONResponse({"done": True})
 
-        answer: Response = await serving(lambda _: do())(request)
-        return answer
+        response: Response = await serving(lambda _: do())(request)
+        return response
 
     app = Starlette(
         routes=[

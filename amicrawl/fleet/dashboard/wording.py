@@ -209,4 +209,4 @@ FILTERS: Mapping[str, Callable[..., object]] = {
     "level": level,
     "setting_value": setting_value,
 }
-"""By the name under which a template asks for it."""
+"""By the name under which a template uses it."""

@@ -31,7 +31,7 @@ BROKEN_OFF = frozenset({Truncation.DISCONNECT, Truncation.TIME, Truncation.UNSPE
 """Why a body may have ended too soon, other than by a limit of the crawl."""
 
 _CLASSES = {1: "r1xx", 2: "r2xx", 3: "r3xx", 4: "r4xx", 5: "r5xx"}
-_NEVER_ASKED = frozenset(failure.value for failure in Failure if failure.never_asked)
+_NEVER_REQUESTED = frozenset(failure.value for failure in Failure if failure.never_requested)
 _COUNTED = ["status", "error", "body_length", "truncated"]
 _LOGGED = ["url", "status", "fetched_at", "error", "truncated"]
 _STEP = 0.000_001
@@ -60,15 +60,19 @@ class Figures:
     def count(self, item: CaptureItem) -> None:
         """Add the row of *item*."""
         capture = item.capture
-        never_asked = capture.failure is not None and capture.failure.never_asked
+        never_requested = capture.failure is not None and capture.failure.never_requested
         broken = capture.failure is not None or capture.truncated in BROKEN_OFF
-        self.add(capture.status, never_asked=never_asked, is_broken=broken, size=item.body_length)
+        self.add(
+            capture.status, never_requested=never_requested, is_broken=broken, size=item.body_length
+        )
 
-    def add(self, status: int, *, never_asked: bool, is_broken: bool, size: int, rows: int = 1) -> None:
+    def add(
+        self, status: int, *, never_requested: bool, is_broken: bool, size: int, rows: int = 1
+    ) -> None:
         """Add *rows* rows alike, of *size* bytes together."""
         self.items_downloaded += rows
         self.bytes_downloaded += size
-        if never_asked:
+        if never_requested:
             return
         name = _CLASSES.get(status // 100, "runk")
         setattr(self, name, getattr(self, name) + rows)
@@ -104,7 +108,7 @@ def figures_in(index: BinaryIO) -> Figures:
         for row in grouped.aggregate([("body_length", "sum"), ("body_length", "count")]).to_pylist():
             found.add(
                 row["status"],
-                never_asked=row["error"] in _NEVER_ASKED,
+                never_requested=row["error"] in _NEVER_REQUESTED,
                 is_broken=not row["status"] or row["truncated"] in BROKEN_OFF,
                 size=row["body_length_sum"],
                 rows=row["body_length_count"],
@@ -172,7 +176,7 @@ def _last_downloads(index: BinaryIO, most: int) -> list[logs.Download]:
 def _downloads(batch: pa.RecordBatch) -> Iterator[logs.Download]:
     columns = [batch.column(name).to_pylist() for name in _LOGGED]
     for url, status, fetched_at, error, truncated in zip(*columns, strict=True):
-        if error.partition(":")[0] in _NEVER_ASKED:
+        if error.partition(":")[0] in _NEVER_REQUESTED:
             continue
         word = error[:_LONGEST_WORD] or "OK"
         if not error and truncated in BROKEN_OFF:

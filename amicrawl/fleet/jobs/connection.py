@@ -38,7 +38,7 @@ SERVER_SETTINGS = {"REDIS_URL": "url", "REDIS_HOST": "host", "REDIS_PORT": "port
 """The settings that say which server, and the keywords of a client that they become."""
 CONNECT_TIMEOUT = 5.0
 """Seconds for a connection to be made, unless `REDIS_PARAMS` says otherwise."""
-ANSWER_TIMEOUT = 5.0
+RESPONSE_TIMEOUT = 5.0
 """Seconds for a response to begin, unless `REDIS_PARAMS` says otherwise."""
 
 # Full, a replica, unable to save, without its replicas, held up by a script: none of it is for ever.
@@ -49,7 +49,7 @@ _FOR_NOW = (
 
 
 class RedisUnavailable(AmicrawlError):  # noqa: N818  # a state of the world, named as such
-    """Redis does not respond, or stopped doing so in the middle. What was asked may have been done."""
+    """Redis does not respond, or stopped doing so in the middle. The commands may have been executed."""
 
     exit_code = ExitCode.UNAVAILABLE
 
@@ -177,7 +177,7 @@ class JobStore:
             ) from error
         except (redis.ConnectionError, redis.TimeoutError) as error:
             raise RedisUnavailable(
-                f"Redis at {self.where} does not answer: {str(error).rstrip('.')}. "
+                f"Redis at {self.where} does not respond: {str(error).rstrip('.')}. "
                 "Start it, or name another with --redis or REDIS_URL."
             ) from error
         except redis.RedisError as error:
@@ -219,7 +219,7 @@ def connect(
         settings = RedisSettings.from_mapping(settings)
     keywords: dict[str, Any] = {
         "socket_connect_timeout": CONNECT_TIMEOUT,
-        "socket_timeout": ANSWER_TIMEOUT,
+        "socket_timeout": RESPONSE_TIMEOUT,
         "health_check_interval": 0,
         **settings.params,
         # A script that counts must not run twice because its first response was lost.

@@ -106,7 +106,7 @@ def ship(
     """Copy what the next owner of *directory* needs to the bucket at *url*, its path included.
 
     No crawl may run in it, and its files are sealed. *begun* gets what says how far it is. Raises
-    AmicrawlError where that fails, or where *stopped*, which is asked all the time, says so.
+    AmicrawlError where that fails, or where *stopped*, which is called all the time, says so.
     """
     uploads = Uploads(
         directory, open_bucket(url, disk=disk), disk=disk, now=lambda: datetime.now(UTC), stopped=stopped

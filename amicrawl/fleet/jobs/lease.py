@@ -185,7 +185,7 @@ class Claims:
     def reserve(
         self, queues: Sequence[str], owner: str, ttl: timedelta = LEASE, *, store_id: str = ""
     ) -> Claim | None:
-        """Take the next job of *queues*, asked in that order, for *owner*; None where nothing waits.
+        """Take the next job of *queues*, polled in that order, for *owner*; None where nothing waits.
 
         *owner* is the key of a pipeline, *store_id* the UUID of its data directory. The job is in
         `working` and leased for *ttl* from then on.

@@ -40,20 +40,20 @@ class HeartbeatMonitor:
         self.heard = now
         """When it was last known to have done so."""
 
-    def looked(self, left: float, asked: float, answered: float) -> None:
+    def looked(self, left: float, sent: float, responded: float) -> None:
         """Take in that the lease was good for *left* seconds more, or that there was none (0).
 
-        That was so at a moment from *asked* to *answered*.
+        That was so at a moment from *sent* to *responded*.
 
         After a time without a look, because Redis was away or this process stood still, the wait for a
         renewal restarts: the crawl may have been cut off, too, and tries again with pauses.
         """
-        if self._left is None or asked - self._at > self._ttl * PATIENCE:
-            self.begin_anew(answered)
-        elif left > max(self._left - (asked - self._at), 0.0) + _TOLERANCE:
+        if self._left is None or sent - self._at > self._ttl * PATIENCE:
+            self.begin_anew(responded)
+        elif left > max(self._left - (sent - self._at), 0.0) + _TOLERANCE:
             self.has_begun = True
-            self.heard = answered
-        self._left, self._at = left, answered
+            self.heard = responded
+        self._left, self._at = left, responded
 
     def could_not_look(self, now: float) -> None:
         """Take in that Redis did not respond: so the crawl may not have reached it either."""
@@ -96,7 +96,7 @@ def moment_of(ttl: float) -> float:
 
 
 class HeldLease:
-    """The lease of one crawl. Any thread may ask; one renews."""
+    """The lease of one crawl. Any thread may read; one renews."""
 
     def __init__(
         self, ttl: float, *, clock: Callable[[], float] = steady_clock, renewed: float | None = None

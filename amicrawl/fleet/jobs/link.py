@@ -212,7 +212,7 @@ class CrawlLink(HeldLease):
             self._failed(error)
             return False
         if self.trouble:
-            logger.info("Redis answers again")
+            logger.info("Redis responds again")
         self._failures, self.trouble = 0, ""
         if reply.what != "OK":
             self._keep(fed, facts)

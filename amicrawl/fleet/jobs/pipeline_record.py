@@ -59,7 +59,7 @@ class PipelineIdentity:
     @classmethod
     def of_this_process(cls, nickname: str) -> PipelineIdentity:
         """Return that of this process."""
-        # The name service may be slow, so it is asked once.
+        # The name service may be slow, so it is queried once.
         return cls(socket.gethostname(), socket.getfqdn(), os.getpid(), nickname)
 
     @property
@@ -95,7 +95,7 @@ class PipelineRecord:
         self._store = store
         self.key = store.keys.pipeline(identity.hash)
         self._clock_is_off = 0.0
-        """By how many seconds the clock of Redis was ahead when it last answered."""
+        """By how many seconds the clock of Redis was ahead when it last responded."""
         self._fields = {
             "id": self.key,
             "hostname": identity.hostname,

@@ -76,7 +76,7 @@ class SeedQueue:
         return self._read("seeds_taken", [self._queue, self._taken], MOST_TAKEN)
 
     def acknowledge(self, numbers: Sequence[str]) -> None:
-        """Let seeds go that were taken: what they ask for is done, and kept."""
+        """Let seeds go that were taken: what they request is done, and kept."""
         with self._store.responding():
             for at in range(0, len(numbers), _ACKNOWLEDGED_AT_ONCE):
                 batch = numbers[at : at + _ACKNOWLEDGED_AT_ONCE]
@@ -169,7 +169,7 @@ def seed_in(texts: Sequence[str]) -> Seed:
 
 
 def _of_object(text: bytes) -> Seed:
-    # A value that cannot be asked with is left out, as it is of a seed list; the URL is fetched.
+    # A value that cannot be sent is left out, as it is of a seed list; the URL is fetched.
     seed = seed_of_json(text, lambda _: None)
     if seed is None:
         raise NotASeedError("it is empty")

@@ -91,7 +91,7 @@ class Supervisor(ABC, Generic[Unit]):
         self._wait = wait
         self._every = min(SECOND, lease.total_seconds() / 4)
         self._outage = _Outage()
-        self._asked = float("-inf")
+        self._looked = float("-inf")
         self._shown = float("-inf")
         self._hurry_since: float | None = None
         self._signals: list[None] = []
@@ -139,11 +139,11 @@ class Supervisor(ABC, Generic[Unit]):
 
     def _work(self, now: float) -> None:
         """Do what needs Redis, once a second, and at once where a crawl has ended."""
-        is_due = now - self._asked >= self._every
+        is_due = now - self._looked >= self._every
         if not is_due and not any(attempt.has_ended for attempt in self.attempts):
             return
         if is_due:
-            self._asked = now
+            self._looked = now
             self._every_second()
             self._watch(now)
         for attempt in [attempt for attempt in self.attempts if attempt.has_ended]:
@@ -156,7 +156,7 @@ class Supervisor(ABC, Generic[Unit]):
             self.attempts.append(taken)
             self._begin(taken)
         if self._outage.failures:
-            self._report("Redis answers again.")
+            self._report("Redis responds again.")
         self._outage = _Outage()
 
     def _every_second(self) -> None:
@@ -184,16 +184,16 @@ class Supervisor(ABC, Generic[Unit]):
     def _watch(self, now: float) -> None:
         """See whether the crawls renew their leases, and whether their units are still ours."""
         watched = [attempt for attempt in self.attempts if not attempt.has_ended]
-        asked = time.monotonic()
+        sent = time.monotonic()
         looks = self._claims.look([attempt.claim.unit for attempt in watched])
-        answered = time.monotonic()
+        responded = time.monotonic()
         for attempt, (claim, left) in zip(watched, looks, strict=True):
             if claim is not None and not _is_same(claim, attempt.claim):
                 attempt.is_lost, attempt.is_waiting = True, False
                 attempt.kill("its claim is another owner's now")
                 continue
             # Without a claim, Redis was emptied: the crawl of a job has as long to write it again.
-            attempt.pulse.looked(left.total_seconds(), asked, answered)
+            attempt.pulse.looked(left.total_seconds(), sent, responded)
             if claim is not None:
                 self._held(attempt, now)
                 if attempt.is_busy or attempt.pulse.is_our_turn(now):
@@ -201,7 +201,7 @@ class Supervisor(ABC, Generic[Unit]):
                     attempt.pulse.renewed(time.monotonic())
             if attempt.is_waiting:
                 self._begin(attempt)
-            if attempt.is_running and attempt.pulse.is_hung(answered):
+            if attempt.is_running and attempt.pulse.is_hung(responded):
                 attempt.kill("it has not renewed its lease: it hangs, or does not reach Redis")
 
     def _act_on_signals(self) -> None:

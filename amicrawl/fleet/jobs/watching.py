@@ -191,7 +191,7 @@ class Watch:
             batch.scard(keys.pipelines)
             for name in names:
                 read([keys.queue(name)], bounds, client=batch)
-            working, completed, aborted, failed, dead, pipelines, *lists = _answers(batch)
+            working, completed, aborted, failed, dead, pipelines, *lists = _replies(batch)
         return Live(
             working=_idents(working[2]),
             queues={name: _idents(read[2][::-1]) for name, read in zip(names, lists, strict=True)},
@@ -311,8 +311,8 @@ def _paired(flat: Sequence[str]) -> list[tuple[float, str]]:
     return [(float(flat[i]), flat[i + 1]) for i in range(0, len(flat), 2)]
 
 
-def _answers(batch: Any) -> Iterator[Any]:
-    """Send *batch*; a command that met a wrong type answers None, anything else is raised."""
+def _replies(batch: Any) -> Iterator[Any]:
+    """Send *batch*; a command that met a wrong type replies None, anything else is raised."""
     for reply in batch.execute(raise_on_error=False):
         if isinstance(reply, redis.ResponseError) and not isinstance(
             reply, redis.exceptions.NoPermissionError | redis.AuthenticationError

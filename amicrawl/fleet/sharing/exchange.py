@@ -178,7 +178,7 @@ class BatchExchange(HeldLease):
             self._failed(error)
             return
         if self._failures:
-            logger.info("Redis answers again")
+            logger.info("Redis responds again")
         self._failures, self.trouble = 0, ""
         if reply is not None and not self.lost:
             self._tell(News(reply, batches))
@@ -327,6 +327,6 @@ class BatchExchange(HeldLease):
             logger.warning("The crawl continues without Redis while its lease is valid: %s", error)
         self.trouble = str(error)[:500]
         self._wake.clear()
-        # The loop goes on feeding; a server that is away is not asked each time.
+        # The loop goes on feeding; a server that is away is not tried each time.
         longest = min(_LONGEST_PAUSE, self._ttl / 4)
         self._finished.wait(min(EVERY * 2.0 ** min(self._failures, 6), longest))

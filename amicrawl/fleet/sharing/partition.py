@@ -69,7 +69,7 @@ class Sharing(PartitionMember):
         self._exchange = self._begun_exchange()
 
     def _begun_exchange(self) -> BatchExchange:
-        """Return the exchange, with the lease renewed and the directory fenced: what writes asks it."""
+        """Return the exchange, with the lease renewed and the directory fenced: what writes reads it."""
         run, directory = self._run, self._run.config.directory
         with explained(directory, "made"):
             directory.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 RUN = "run.json"
 MANIFEST = "manifest.json"
-ANSWER = "answer.json"
+RESULT = "answer.json"
 CAPTURES = "captures"
 
 _LARGEST = 256 << 20

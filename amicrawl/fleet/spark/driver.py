@@ -2,7 +2,7 @@
 
 A partition for which batches came goes on in the next round, with its frontier. Everything that a round
 needs is in the bucket: a driver that is started again with the same command has each task look at what
-is there, and those that were done return what they had answered.
+is there, and those that were done return their results again.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 MOST_PARTITIONS = 100_000
 
-_ANSWER_FIELDS: list[pa.Field[Any]] = [pa.field("answer", pa.string())]
-_ANSWER = pa.schema(_ANSWER_FIELDS)
+_RESULT_FIELDS: list[pa.Field[Any]] = [pa.field("result", pa.string())]
+_RESULT = pa.schema(_RESULT_FIELDS)
 _SHOWN_EVERY = 10.0
 
 
@@ -81,24 +81,24 @@ class CrawlOutcome:
 
 
 def crawl_on_spark(
-    spark: SparkSession, asked: SparkCrawl, *, tell: Callable[[str], None]
+    spark: SparkSession, crawl: SparkCrawl, *, tell: Callable[[str], None]
 ) -> CrawlOutcome:
-    """Crawl what was *asked* on *spark*, and return what came of it; *tell* receives its progress.
+    """Do *crawl* on *spark*, and return what came of it; *tell* receives its progress.
 
     Raises UsageError where another driver works at the same place, InputError and OutputError for what
     cannot be read and written, AmicrawlError where a partition failed as often as Spark tries a task.
     """
-    bucket = open_bucket(asked.out, disk=Disk())
+    bucket = open_bucket(crawl.out, disk=Disk())
     host = str(spark.sparkContext.getConf().get("spark.driver.host") or "127.0.0.1")
-    reader, batches = opened_list(spark, asked.source, asked.format)
-    partitions = _partitions(bucket, asked, spark.sparkContext.defaultParallelism)
-    with _at_work(bucket, partitions, asked.lease, tell) as lost:
-        server = LeaseServer(_listening(host), asked.lease, port=asked.lease_port, fault=lost)
+    reader, batches = opened_list(spark, crawl.source, crawl.format)
+    partitions = _partitions(bucket, crawl, spark.sparkContext.defaultParallelism)
+    with _at_work(bucket, partitions, crawl.lease, tell) as lost:
+        server = LeaseServer(_listening(host), crawl.lease, port=crawl.lease_port, fault=lost)
         order = PartitionOrder(
-            bucket=asked.out, partitions=partitions, prefix=asked.prefix,
+            bucket=crawl.out, partitions=partitions, prefix=crawl.prefix,
             leases=type(server.address)(host, server.address.port, server.address.secret),
-            lease=asked.lease, checkpoint=asked.checkpoint, options=asked.options,
-            environment=asked.environment, scratch=asked.scratch,
+            lease=crawl.lease, checkpoint=crawl.checkpoint, options=crawl.options,
+            environment=crawl.environment, scratch=crawl.scratch,
         )  # fmt: skip
 
         def deal(pieces: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -107,7 +107,7 @@ def crawl_on_spark(
         seeds = batches.mapInArrow(deal, _spark_schema(PARTITIONED)).repartitionById(partitions, "part")
         try:
             with _shown(server, tell, partitions):
-                return _rounds(spark, seeds, order, bucket, strict=asked.strict, tell=tell)
+                return _rounds(spark, seeds, order, bucket, strict=crawl.strict, tell=tell)
         finally:
             server.close()
 
@@ -121,18 +121,18 @@ def _rounds(
     strict: bool,
     tell: Callable[[str], None],
 ) -> CrawlOutcome:
-    answers = {answer["partition"]: answer for answer in _collected(seeds, _first_task(order))}
+    results = {result["partition"]: result for result in _collected(seeds, _first_task(order))}
     read: dict[int, int] = {}
     rounds = 1
-    while mail := _mail(answers, read):
+    while mail := _mail(results, read):
         tell(f"Links to other partitions wait for {len(mail)} of them: round {rounds}.")
         numbers = sorted(mail)
         frame = spark.range(0, len(numbers), 1, numPartitions=len(numbers))
-        for answer in _collected(frame, _batch_task(order, mail, numbers)):
-            before = answers.get(answer["partition"], {})
-            answers[answer["partition"]] = before | answer
+        for result in _collected(frame, _batch_task(order, mail, numbers)):
+            before = results.get(result["partition"], {})
+            results[result["partition"]] = before | result
         rounds += 1
-    return _finished(bucket, order, answers, rounds=rounds, strict=strict)
+    return _finished(bucket, order, results, rounds=rounds, strict=strict)
 
 
 def _first_task(order: PartitionOrder) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
@@ -152,8 +152,8 @@ def _first_task(order: PartitionOrder) -> Callable[[Iterable[pa.RecordBatch]], I
                 return
             spool.seek(0)
             named = f"{count}-{digest % 2**128:032x}"
-            answer = PartitionTask(order, number).crawl(_link_batches(spool), digest=named)
-        yield _answered(answer | {"bad": bad, "why": why})
+            result = PartitionTask(order, number).crawl(_link_batches(spool), digest=named)
+        yield _result_batch(result | {"bad": bad, "why": why})
 
     return work
 
@@ -166,7 +166,7 @@ def _batch_task(
             for place in batch["id"].to_pylist():
                 number = numbers[int(str(place))]
                 links = batches_for(order, number, mail[number])
-                yield _answered(PartitionTask(order, number).crawl(links))
+                yield _result_batch(PartitionTask(order, number).crawl(links))
 
     return work
 
@@ -177,22 +177,22 @@ def _link_batches(lines: Iterable[bytes]) -> Iterator[str]:
     return (batch for batch, _ in batches_of(links))
 
 
-def _answered(answer: dict[str, Any]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict({"answer": [json.dumps(answer)]}, schema=_ANSWER)
+def _result_batch(result: dict[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict({"result": [json.dumps(result)]}, schema=_RESULT)
 
 
 def _collected(frame: DataFrame, work: Callable[..., Iterator[pa.RecordBatch]]) -> list[dict[str, Any]]:
-    """Run *work* on each partition of *frame*, and return the answers."""
+    """Run *work* on each partition of *frame*, and return the results."""
     from py4j.protocol import Py4JError  # noqa: PLC0415  # an extra
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
 
     try:
-        rows = frame.mapInArrow(work, _spark_schema(_ANSWER)).collect()
+        rows = frame.mapInArrow(work, _spark_schema(_RESULT)).collect()
     except (PySparkException, Py4JError) as error:
         raise AmicrawlError(
             f"Spark gave a partition up: {_cause(str(error))} The same command goes on from there."
         ) from error
-    return [json.loads(row["answer"]) for row in rows]
+    return [json.loads(row["result"]) for row in rows]
 
 
 def _cause(text: str) -> str:
@@ -201,28 +201,28 @@ def _cause(text: str) -> str:
     return (errors[-1] if errors else text.partition("\n")[0]).strip()[:1000]
 
 
-def _mail(answers: dict[int, dict[str, Any]], read: dict[int, int]) -> dict[int, list[tuple[str, int]]]:
+def _mail(results: dict[int, dict[str, Any]], read: dict[int, int]) -> dict[int, list[tuple[str, int]]]:
     """Return the objects with batches that were not brought yet, by recipient; note them as *read*."""
     mail: dict[int, list[tuple[str, int]]] = {}
-    for number, answer in answers.items():
-        for which, recipients in enumerate(answer["batches"]):
+    for number, result in results.items():
+        for which, recipients in enumerate(result["batches"]):
             if which >= read.get(number, 0):
                 for to in recipients:
-                    mail.setdefault(to, []).append((answer["directory"], which))
-        read[number] = len(answer["batches"])
+                    mail.setdefault(to, []).append((result["directory"], which))
+        read[number] = len(result["batches"])
     return mail
 
 
 def _finished(
     bucket: Bucket,
     order: PartitionOrder,
-    answers: dict[int, dict[str, Any]],
+    results: dict[int, dict[str, Any]],
     *,
     rounds: int,
     strict: bool,
 ) -> CrawlOutcome:
     """Write the manifest; return what came of the crawl."""
-    parts = [answers[number] for number in sorted(answers)]
+    parts = [results[number] for number in sorted(results)]
     bad, why = (
         sum(each.get("bad", 0) for each in parts),
         next((each["why"] for each in parts if each.get("why")), ""),
@@ -253,13 +253,13 @@ def _finished(
     return CrawlOutcome(rows, rounds, bad, why, code)
 
 
-def _partitions(bucket: Bucket, asked: SparkCrawl, cores: int) -> int:
+def _partitions(bucket: Bucket, crawl: SparkCrawl, cores: int) -> int:
     """Return how many partitions there are; as many as before, where the crawl was begun before."""
     before = (_known(read_json, bucket, RUN) or {}).get("partitions")
-    number = asked.partitions or (before if type(before) is int else max(1, 3 * cores))
+    number = crawl.partitions or (before if type(before) is int else max(1, 3 * cores))
     if type(before) is int and number != before:
         raise UsageError(
-            f"{asked.out} was begun with {before} partitions, which say where each host belongs. Leave "
+            f"{crawl.out} was begun with {before} partitions, which say where each host belongs. Leave "
             "--partitions away, or choose another place."
         )
     return number

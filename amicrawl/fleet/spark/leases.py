@@ -1,12 +1,14 @@
 """Leases: which attempt may crawl a partition, granted by the driver for some seconds at a time.
 
 Spark may run two attempts at one task: a copy of a slow one (speculation), or a new one while an
-executor that it has lost is only cut off. A host must not be asked by both. So an attempt asks the
-driver, which grants each partition to one attempt at a time, and to another one only when the first has
-given it back or its lease is out. The attempt counts from the moment at which it asked, less a margin:
-by its clock the lease is out before it is by the driver's. If the driver is gone, all leases run out.
+executor that it has lost is only cut off. A host must not be contacted by both. So an attempt requests
+from the driver, which grants each partition to one attempt at a time, and to another one only when the
+first has given it back or its lease is out. The attempt counts from the moment of its request, less a
+margin: by its clock the lease is out before it is by the driver's. If the driver is gone, all leases run
+out.
 
-One request a connection: a line of JSON with the secret that the tasks were sent, and a line in answer.
+One request a connection: a line of JSON with the secret that the tasks were sent, and a line in
+response.
 """
 
 from __future__ import annotations
@@ -74,8 +76,8 @@ class LeaseServer:
                 try:
                     said = parsed(self.rfile.readline(_LONGEST_LINE))
                     if hmac.compare_digest(str(said["secret"]), secret):
-                        answer = outer.answer(said)
-                        self.wfile.write(json.dumps(answer).encode("ascii") + b"\n")
+                        response = outer.response_to(said)
+                        self.wfile.write(json.dumps(response).encode("ascii") + b"\n")
                 except (OSError, ValueError, KeyError, TypeError):
                     # A stranger, or an attempt that was killed in the middle of a word.
                     return
@@ -95,7 +97,7 @@ class LeaseServer:
         self._server.server_close()
         self._thread.join()
 
-    def answer(self, said: dict[str, Any]) -> dict[str, Any]:
+    def response_to(self, said: dict[str, Any]) -> dict[str, Any]:
         """Return the response to what an attempt *said*: whether it has the lease, and for how long."""
         number, attempt = int(said["partition"]), str(said["attempt"])
         with self._lock:
@@ -143,7 +145,7 @@ class PartitionLease(HeldLease):
 
     def take(self, *, wait: Callable[[float], object] = time.sleep) -> None:
         """Return once the lease is ours, however long others have it; then it is kept."""
-        while not self._asked("take"):
+        while not self._request("take"):
             wait(min(1.0, self._ttl / 8))
         self._thread.start()
 
@@ -152,19 +154,19 @@ class PartitionLease(HeldLease):
         self._over.set()
         if self._thread.is_alive():
             self._thread.join()
-        self._asked("give back")
+        self._request("give back")
 
     def _keep(self) -> None:
         while not self._over.wait(self._ttl / 6):
-            if self._asked("keep"):
+            if self._request("keep"):
                 self._told(self.until)
             elif self.lost or not self.is_held:
                 self.lose("the driver has not renewed it in time")
                 self._told(0.0)
                 return
 
-    def _asked(self, wants: str) -> bool:
-        """Ask the driver; tell whether the lease is ours. A silent driver says nothing."""
+    def _request(self, wants: str) -> bool:
+        """Send *wants* to the driver; return whether the lease is ours. A silent driver says nothing."""
         started = self._clock()
         said = {"secret": self._address.secret, "partition": self._number, "attempt": self._attempt}
         try:
@@ -174,8 +176,8 @@ class PartitionLease(HeldLease):
                 line = json.dumps({**said, "wants": wants, "facts": self._facts()})
                 connection.sendall(line.encode("ascii") + b"\n")
                 with connection.makefile("rb") as stream:
-                    answer = parsed(stream.readline(_LONGEST_LINE))
-            is_held = answer["held"] is True
+                    response = parsed(stream.readline(_LONGEST_LINE))
+            is_held = response["held"] is True
         except (OSError, ValueError, KeyError, TypeError):
             return False
         if is_held:

@@ -1,6 +1,6 @@
 """One partition on an executor: the ordinary crawl of its hosts as a child, in scratch space.
 
-    lease -> what the bucket has of it -> child: scrapy crawl seeds -> frontier, index and answer
+    lease -> what the bucket has of it -> child: scrapy crawl seeds -> frontier, index and result
 
 The task is the carrier of one partition: it brings the child (`crawl/processes/lone_child.py`) batches,
 and takes those for other partitions to the bucket. While the child runs, it is copied there every few
@@ -25,8 +25,8 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.fleet.jobs import Checkpoints, begin_anew, fetch, newer_checkpoints, path_of, ship
 from amicrawl.fleet.spark.bucket_objects import (
-    ANSWER,
     CAPTURES,
+    RESULT,
     batches_name,
     copy_file,
     directory_of,
@@ -103,17 +103,17 @@ class PartitionTask:
         """Crawl what *batches* name, and what is left; return what came of it.
 
         *digest* names the batches: where they were all that an earlier attempt was given, and it came to
-        its end, its answer is returned. Raises AmicrawlError where the task is to be tried again.
+        its end, its result is returned. Raises AmicrawlError where the task is to be tried again.
         """
         self._lease.take()
         try:
-            answered = read_json(self._bucket, ANSWER) or {}
-            if digest and answered.get("digest") == digest and answered["code"] != ExitCode.LIMIT:
-                return dict(answered)
+            earlier = read_json(self._bucket, RESULT) or {}
+            if digest and earlier.get("digest") == digest and earlier["code"] != ExitCode.LIMIT:
+                return dict(earlier)
             with self._place(), self._explained():
-                self._restore(answered)
+                self._restore(earlier)
                 code = self._crawled(batches)
-                return self._answer(code, digest or str(answered.get("digest", "")))
+                return self._result(code, digest or str(earlier.get("digest", "")))
         finally:
             self._lease.give_back()
 
@@ -138,11 +138,11 @@ class PartitionTask:
         except OSError as error:
             raise AmicrawlError(f"{self._name} cannot be crawled here: {error}") from error
 
-    def _restore(self, answered: dict[str, Any]) -> None:
+    def _restore(self, earlier: dict[str, Any]) -> None:
         """Have the directory be what the bucket has of the partition, if anything."""
         while (said := read_json(self._bucket, batches_name(len(self._sent)))) is not None:
             self._sent.append(sorted({int(to) for to, _ in said}))
-        done = int(answered.get("serial", -1))
+        done = int(earlier.get("serial", -1))
         newer = newer_checkpoints(self._order.bucket, self._name, than=done, disk=self._disk)
         self._serial = newer.serial
         self._checkpoints = Checkpoints(
@@ -202,7 +202,7 @@ class PartitionTask:
             self._serial += 1
             self._checkpoints.begin(self._directory, now, disk=self._disk, serial=self._serial)
 
-    def _answer(self, code: int, digest: str) -> dict[str, Any]:
+    def _result(self, code: int, digest: str) -> dict[str, Any]:
         """Bring what the next round and the driver need to the bucket; return what is said of it."""
         ship(self._directory, self._url, disk=self._disk, stopped=lambda: not self._lease.is_held)
         self._check()
@@ -211,7 +211,7 @@ class PartitionTask:
         files = [each.file for each in read_manifest(self._directory).files.values()]
         with opened_index(self._directory / TABLE_NAME) as table:
             rows = table.rows
-        answer = {
+        result = {
             "partition": self._number,
             "directory": self._name,
             "code": code,
@@ -232,8 +232,8 @@ class PartitionTask:
             ],
         }
         self._check()
-        write_json(self._bucket, ANSWER, answer)
-        return answer
+        write_json(self._bucket, RESULT, result)
+        return result
 
     def _check(self) -> None:
         """Raise AmicrawlError where another attempt may have the partition."""

@@ -22,7 +22,7 @@ LEVEL: Final = 3
 """Of compression."""
 
 MOST_WINDOW: Final = 1 << 27
-"""Bytes a frame may ask a streaming reader to keep: what the zstd tools allow too."""
+"""Bytes a frame may have a streaming reader keep: what the zstd tools allow too."""
 
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _BLOCK_LIMIT: Final = 1 << 17
@@ -118,7 +118,7 @@ def _opened(frame: _ZstdFrame) -> Iterator[bytes]:
                 yield piece
     except zstandard.ZstdError as error:
         raise _unopened(error) from error
-    # The reader stops behind the frame; whether anything follows shows in what it has not asked for.
+    # The reader stops behind the frame; whether anything follows shows in what it has not read.
     while frame.read(_PIECE):
         pass
 

@@ -13,7 +13,7 @@ values at all are an empty payload, except `00 00` under DICT and `00` under RLE
 What is written depends on the values only. What is read is not trusted: a payload has exactly the bytes
 that its values take, spare bits are zero, codes have the width that their dictionary calls for, no run
 is empty, and every value fits its column; anything else is `Malformed`. Room is made for the values
-asked for and a few times the payload, no more. What is longer than it need be but clear is read:
+requested and a few times the payload, no more. What is longer than it need be but clear is read:
 numbers with idle bytes, widths with idle bits, neighbouring runs of one value, entries that no code
 names. A base that an encoding has no use for is ignored.
 

@@ -4,7 +4,7 @@ A column is copied a page at a time, so that a partition may consist of views in
 files and be larger than memory. A page of a blob is compressed piece by piece; its header, and that of
 the file, say how long things are and are written last, over the zeros that keep their place. What is
 kept in memory besides is what the footer says of each page, and four bytes for each scheduled row where
-a schedule is asked for.
+a schedule is made.
 
 The same partition gives the same bytes, under Zstandard as long as its library stays the same.
 """

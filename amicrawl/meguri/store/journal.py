@@ -173,7 +173,7 @@ class Replayed:
     intact_bytes: int
     """Where the intact frames end."""
     next_lsn: int | None
-    """The LSN after the last intact frame; None where none was asked for and none was found."""
+    """The LSN after the last intact frame; None where none was requested and none was found."""
     frames: int
     stopped: str
     """Why the frame at `intact_bytes` does not count, as a clause; empty where the log ends there."""

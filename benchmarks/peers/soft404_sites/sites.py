@@ -118,10 +118,10 @@ def news(texts: list[dict[str, Any]]) -> tuple[Any, list[str], list[str]]:
         for number, each in enumerate(texts)
     }
 
-    def story(asked: Any) -> HttpResponse:
-        found = paths.get(asked.path)
+    def story(requested: Any) -> HttpResponse:
+        found = paths.get(requested.path)
         if found is None:
-            words = [f"There is no story at {asked.path}.", "It may have moved to the archive."]
+            words = [f"There is no story at {requested.path}.", "It may have moved to the archive."]
             return HttpResponse(page("The Courier", "Nothing here", words))
         latest = "".join(f"<li>{each['title']}</li>" for each in texts[len(found["title"]) % 40 :][:5])
         return HttpResponse(
@@ -138,9 +138,9 @@ def forum(texts: list[dict[str, Any]]) -> tuple[Any, list[str], list[str]]:
     urls = _django("forum_urls")
     paths = {f"/t/{number}": each for number, each in enumerate(texts)}
 
-    def topic(asked: Any) -> HttpResponse:
-        found = paths.get(asked.path)
-        if asked.path == "/":
+    def topic(requested: Any) -> HttpResponse:
+        found = paths.get(requested.path)
+        if requested.path == "/":
             return HttpResponse(
                 page("Workbench forum", "Topics", [each["title"] for each in texts[:30]])
             )

@@ -79,11 +79,11 @@ def test_rows_come_by_host_then_priority_then_offset(table: tuple[list[Row], lis
 @pytest.mark.slow
 @given(tables(), st.lists(HOSTS, max_size=8))
 def test_a_host_can_be_taken_out_of_turn_and_once(
-    table: tuple[list[Row], list[int]], asked: list[int]
+    table: tuple[list[Row], list[int]], requested: list[int]
 ) -> None:
     rows, due = table
     backlog, wanted = backlog_of(rows, numbers(*due)), expected(rows, due)
-    for at, host in enumerate(asked):
+    for at, host in enumerate(requested):
         run = backlog.take(host)
         found = wanted.pop(host, None)
         assert found == (None if run is None else run.tolist())

@@ -1,4 +1,4 @@
-"""What a clock that was ahead has left in a frontier keeps no host and no row from being asked."""
+"""What a clock that was ahead has left in a frontier keeps no host and no row from being requested."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OK = Outcome(200, found=Found("ab" * 20, '"tag"'))
 def frontier_with(
     directory: Path, clock: Clock, *, pace: HostPace | None = None, delay: float = 10.0
 ) -> DurableFrontier:
-    """Open a frontier whose hosts are asked every *delay* seconds."""
+    """Open a frontier whose hosts are contacted every *delay* seconds."""
     return frontier_over(
         opened(directory, hour=clock.hour),
         Gates(delay, 1),
@@ -104,7 +104,7 @@ def test_back_off_and_latency_outlive_the_process(tmp_path: Path) -> None:
             2: Outcome(200, latency_ms=4000, found=Found()),
             3: Outcome(200, latency_ms=20, found=Found()),
         }[host]
-        pace.answered(host, outcome.status, now=0.0, latency=outcome.latency_ms / 1000)
+        pace.responded(host, outcome.status, now=0.0, latency=outcome.latency_ms / 1000)
         frontier.settle(dispatch.key, outcome, 0.0)
     wanted = [pace.interval(host) for host in (1, 2, 3)]
     assert wanted == [2.0, 8.0, 1.0]

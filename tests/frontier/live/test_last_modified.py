@@ -1,4 +1,4 @@
-"""The hour of `Last-Modified` stands in the row, and is asked with where nothing better is known."""
+"""The hour of `Last-Modified` stands in the row, and is sent where nothing better is known."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ def test_what_a_response_says_stands_in_its_row(tmp_path: Path) -> None:
     frontier.close()
 
 
-@pytest.mark.parametrize(("modified", "asked"), [(HOUR - 9, HOUR - 8), (HOUR - 1, HOUR - 1)])
-def test_a_row_of_other_software_is_asked_for_by_the_hour_that_it_knows(
-    tmp_path: Path, modified: int, asked: int
+@pytest.mark.parametrize(("modified", "requested"), [(HOUR - 9, HOUR - 8), (HOUR - 1, HOUR - 1)])
+def test_a_row_of_other_software_is_requested_by_the_hour_that_it_knows(
+    tmp_path: Path, modified: int, requested: int
 ) -> None:
     """Rounded up, so that the same version does not count as a newer one; but never past its capture."""
     partition = opened(tmp_path / "f")
@@ -45,5 +45,5 @@ def test_a_row_of_other_software_is_asked_for_by_the_hour_that_it_knows(
     frontier.close()
     again = frontier_on(opened(tmp_path / "f"), recrawl_before=HOUR)
     seed = taken(again)[KEY].offer.seed
-    assert seed.last_modified == formatdate(asked * 3600, usegmt=True)
+    assert seed.last_modified == formatdate(requested * 3600, usegmt=True)
     again.partition.abandon()

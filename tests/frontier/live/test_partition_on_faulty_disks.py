@@ -207,7 +207,7 @@ def calls_of_a_session(directory: Path) -> list[str]:
 
 
 def points(directory: Path, part: int) -> list[int]:
-    """Return the numbers of calls to try: one in twenty, from the *part*th on, or more where asked for.
+    """Return the numbers of calls to try: one in twenty, from the *part*th on, or more where requested.
 
     Of the many writes to a snapshot's file only a few are looked at. `make crash-test` tries every call.
     """

@@ -143,7 +143,7 @@ def test_a_host_that_is_left_alone_for_seconds_is_so_after_a_kill_at_any_moment(
         again.partition.abandon()
         if not number:
             crawl.settle(row.key, OK, 0.5)
-    # Taken back, since its robots.txt was asked for first.
+    # Taken back, since its robots.txt was requested first.
     second = crawl.next(12.0)
     assert second is not None
     crawl.release(second.key, 12.5)
@@ -288,7 +288,7 @@ def test_what_the_producer_knew_gives_way_to_what_was_captured(crawl: Crawl) -> 
 
 
 def test_unchanged_pages_do_not_grow_the_arena(crawl: Crawl) -> None:
-    """Nor do they over restarts: a page asked for every day for a year costs what it did at first."""
+    """Nor do they over restarts: a page requested every day for a year costs what it did at first."""
     for path in range(5):
         crawl.frontier.offer(offer_of(1, path))
     fetched(crawl.frontier, OK)

@@ -1,6 +1,6 @@
 """Spiders of every kind that Scrapy's documentation has, all in one process; run as a script: SITE.
 
-Each asks a host of its own, and archives into a directory of its own.
+Each crawls a host of its own, and archives into a directory of its own.
 """
 
 import os
@@ -115,7 +115,7 @@ class Images(scrapy.Spider):
 
 
 class Cached(scrapy.Spider):
-    """Asks twice for the same page, and has the second from the cache."""
+    """Requests the same page twice, and has the second from the cache."""
 
     name = "cached"
     start_urls = [f"{site(19)}/page"]

@@ -1,4 +1,4 @@
-"""Asks for many pages, or many files, at once."""
+"""Requests many pages, or many files, at once."""
 
 import scrapy
 

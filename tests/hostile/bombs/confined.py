@@ -82,10 +82,14 @@ class Confinement:
 
     def run(self, arguments: Sequence[str | Path], *, where: Path, program: str = "amicrawl") -> Ended:
         """Run *program* (amicrawl, scrapy, or `module:function` to call) with *arguments* in *where*."""
-        asked = {"program": program, "arguments": [str(each) for each in arguments], "where": str(where)}
+        requested = {
+            "program": program,
+            "arguments": [str(each) for each in arguments],
+            "where": str(where),
+        }
         assert self._process.stdin
         assert self._process.stdout
-        self._process.stdin.write(json.dumps(asked) + "\n")
+        self._process.stdin.write(json.dumps(requested) + "\n")
         self._process.stdin.flush()
         return Ended(*json.loads(self._process.stdout.readline()))
 
@@ -106,21 +110,21 @@ def _program(name: str) -> Callable[[], object]:
     return getattr(import_module(module), function)  # type: ignore[no-any-return]
 
 
-def _be(asked: dict[str, object], out: Path, err: Path) -> None:
+def _be(requested: dict[str, object], out: Path, err: Path) -> None:
     """Be the child; does not return."""
     os.setsid()
     for path, descriptor in ((Path(os.devnull), 0), (out, 1), (err, 2)):
         os.dup2(os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC), descriptor)
-    os.chdir(str(asked["where"]))
+    os.chdir(str(requested["where"]))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
     resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 1))
     faulthandler.enable(2)
-    sys.argv = [str(asked["program"]), *asked["arguments"]]  # type: ignore[misc]
+    sys.argv = [str(requested["program"]), *requested["arguments"]]  # type: ignore[misc]
     sys.stdin = open(0)  # noqa: SIM115
     code = 0
     try:
-        code = int(_program(str(asked["program"]))() or 0)  # type: ignore[call-overload]
+        code = int(_program(str(requested["program"]))() or 0)  # type: ignore[call-overload]
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else int(end.code is not None)
     except BaseException:  # noqa: BLE001
@@ -147,11 +151,11 @@ def main() -> None:
         import_module(name)
     assert "twisted.internet.reactor" not in sys.modules, "each child installs its own"
     for line in sys.stdin:
-        asked = json.loads(line)
-        out, err = (Path(asked["where"]) / f".{name}" for name in ("stdout", "stderr"))
+        requested = json.loads(line)
+        out, err = (Path(requested["where"]) / f".{name}" for name in ("stdout", "stderr"))
         child = os.fork()
         if not child:
-            _be(asked, out, err)
+            _be(requested, out, err)
         code, used = _wait(child)
         texts = [path.read_bytes()[-100_000:].decode("utf-8", "replace") for path in (out, err)]
         ended = Ended(code, used.ru_maxrss * 1024, used.ru_utime + used.ru_stime, *texts)

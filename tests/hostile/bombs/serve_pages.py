@@ -1,4 +1,4 @@
-"""Starts a dashboard, asks it for its pages and what they are made of, and ends it."""
+"""Starts a dashboard, requests its pages and what they are made of, and ends it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from amicrawl.fleet.jobs.connection import RedisSettings
 
 
 def main() -> int:
-    """Serve the Redis and ask of the job that the command line names; 0 where all was answered."""
+    """Serve the Redis and request the job that the command line names; 0 where all had a response."""
     redis, job = sys.argv[1:]
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     lists = ("jobs", "pipelines", "pending", "finished", "dead", "status")
@@ -26,8 +26,8 @@ def main() -> int:
         with serving_in_thread(settings, disk=Disk()) as running:
             for path in paths:
                 try:
-                    with opener.open(f"{running.url.rstrip('/')}/{path}", timeout=patience) as answer:
-                        size = len(answer.read())
+                    with opener.open(f"{running.url.rstrip('/')}/{path}", timeout=patience) as response:
+                        size = len(response.read())
                 except urllib.error.HTTPError as error:
                     size = len(error.read())
                     if error.code not in {404, 503}:

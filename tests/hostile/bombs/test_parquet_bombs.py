@@ -39,8 +39,8 @@ def test_a_seed_list_in_parquet_is_refused_in_a_sentence_or_read_within_bounds(
     path = tmp_path / "seeds.parquet"
     SEEDS[bomb](path)
     assert path.stat().st_size < 100_000
-    asked = ["crawl", "seeds", "-a", f"file={path}", "-a", f"out={tmp_path / 'out'}"]
-    ended = confined.run(asked, where=tmp_path, program="scrapy")
+    requested = ["crawl", "seeds", "-a", f"file={path}", "-a", f"out={tmp_path / 'out'}"]
+    ended = confined.run(requested, where=tmp_path, program="scrapy")
     assert ended.is_orderly(), ended
     assert ended.code in (0, 3, 10), ended
     assert ended.code in (0, 10) or "seeds.parquet is refused: " in ended.errors, ended
@@ -106,10 +106,10 @@ def test_an_index_table_costs_every_reader_little(
     command: str, tmp_path: Path, confined: Confinement
 ) -> None:
     parquet_bombs.index_table(tmp_path / "table.parquet", length=2 * MIB, rows=3000)
-    asked = [*command.split(), "table.parquet"]
+    requested = [*command.split(), "table.parquet"]
     if command == "query":
-        asked += ["--sql", "SELECT max(length(url)) FROM ccindex"]
-    ended = confined.run(asked, where=tmp_path)
+        requested += ["--sql", "SELECT max(length(url)) FROM ccindex"]
+    ended = confined.run(requested, where=tmp_path)
     assert ended.is_orderly(), ended
     assert ended.code in (0, 3, 5, 10), ended
 

@@ -29,7 +29,7 @@ def test_a_crawl_pays_little_for_what_servers_send(
     assert max(map(len, bombs.values())) < 9 * 1024**2
     met = set()
 
-    def answer(head: bytes) -> bytes:
+    def respond(head: bytes) -> bytes:
         path = head.split(b" ", 2)[1].decode().partition("?")[0]
         number = int(head.lower().partition(b"host: 127.0.0.")[2].partition(b":")[0])
         name = sorted(bombs)[number - 1]
@@ -40,7 +40,7 @@ def test_a_crawl_pays_little_for_what_servers_send(
             return page(b'<link rel=stylesheet href="/%s">' % name.encode(), HTML)
         return page(b"", CSS if format_ == "CSS" else HTML)
 
-    with RawServer(answer) as server:
+    with RawServer(respond) as server:
         ending = ".html" if format_ == "CSS" else ""
         urls = [
             f"http://127.0.0.{number}:{server.port}/{name}{ending}"

@@ -408,7 +408,7 @@ BUCKET = ("bucket",)
 def directories() -> Iterator[tuple[str, Callable[[Path], None], Sequence[str]]]:
     """Yield the bombs that are directories: ZipNum clusters, and what a crawl has left.
 
-    Each is made when it is called: every worker asks which there are.
+    Each is made when it is called: every worker lists which there are.
     """
     yield (
         "zipnum: a block of gigabytes",

@@ -52,7 +52,7 @@ def test_files_are_done_once_and_damage_is_named_each_time(tmp_path: Path) -> No
     assert b"operator: Ann\r\n" in warcinfo.block
     assert {"Identified-Payload-Type", "Charset-Detected"} <= set(sidecar_fields(metadata[0]))
 
-    again = asked(whole, cut, "-o", out, "--operator", "Ann")
+    again = requested(whole, cut, "-o", out, "--operator", "Ann")
     assert again.exit_code == 5  # what was lost is lost still
     assert "2 files, 2 of them before: 4 metadata records of " in again.output
     assert made.read_bytes() == before
@@ -71,18 +71,18 @@ def test_files_are_done_once_and_damage_is_named_each_time(tmp_path: Path) -> No
 
 
 def test_wrong_usage_and_missing_files_have_codes_of_their_own(tmp_path: Path) -> None:
-    missing = asked(tmp_path / "none.warc.gz", "-o", tmp_path / "meta").exception
+    missing = requested(tmp_path / "none.warc.gz", "-o", tmp_path / "meta").exception
     assert isinstance(missing, InputError)
     assert "does not exist" in str(missing)
     source = write_packed(tmp_path / "x.warc.gz", [warc(http(PAGE))])
-    wrong = asked(source, "-o", tmp_path / "meta", "--without", "nothing").exception
+    wrong = requested(source, "-o", tmp_path / "meta", "--without", "nothing").exception
     assert isinstance(wrong, UsageError)
     assert "There is no detector nothing to leave out" in str(wrong)
     assert not (tmp_path / "meta").exists()
 
 
-def asked(*words: str | Path) -> Result:
-    """Return what the command ends with, asked without a process of its own."""
+def requested(*words: str | Path) -> Result:
+    """Return what the command ends with, run without a process of its own."""
     return CliRunner().invoke(app, ["sidecar", *map(str, words)])
 
 

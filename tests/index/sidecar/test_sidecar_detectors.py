@@ -71,7 +71,7 @@ def test_the_end_of_a_payload_that_is_cut_is_not_taken_for_its_end(fido: FidoSig
 
 
 @pytest.mark.slow
-def test_shelves_lead_to_the_same_answers_as_trying_everything(fido: FidoSignatures) -> None:
+def test_shelves_lead_to_the_same_results_as_trying_everything(fido: FidoSignatures) -> None:
     """What Fido does, in its simplest form: every expression on every payload."""
     formats: dict[str, Any] = {}
     for path in installed_signatures():
@@ -287,6 +287,6 @@ def test_a_language_that_covers_next_to_nothing_is_none_of_the_page() -> None:
     assert all(covered >= 5 for _, covered in shares)
 
 
-def test_a_page_has_no_soft_404_probability_unless_it_is_asked_for() -> None:
+def test_a_page_has_no_soft_404_probability_unless_it_is_requested() -> None:
     assert "soft-404" in OFF_BY_DEFAULT
     assert ProductOptions().without == OFF_BY_DEFAULT

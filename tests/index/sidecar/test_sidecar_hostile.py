@@ -1,6 +1,6 @@
 """Payloads made to cost much: bombs, endless nesting, bytes that lie, expressions driven to despair.
 
-Each has to be through long before the time limit, with an answer or without.
+Each has to be through long before the time limit, with a result or without.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ def test_a_page_is_judged_by_its_own_status_whatever_its_twin_had(
 
 
 class _Says:
-    """A detector that gives one answer."""
+    """A detector that gives one result."""
 
     version = "1"
 
@@ -228,7 +228,7 @@ class _Fragile:
         return TypeIdentity("text/plain")
 
 
-def test_a_detector_that_fails_costs_its_own_answer_only() -> None:
+def test_a_detector_that_fails_costs_its_own_result_only() -> None:
     detectors = Detectors(types=(_Fragile(), Signatures()))
     characteriser = Characteriser(detectors)
     found = characteriser.findings(Subject(b"\xffbad\x00"))

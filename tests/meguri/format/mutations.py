@@ -85,7 +85,7 @@ KNOWN_REGIONS = frozenset(("header", "footer", "trailer", *REGION_NAMES.values()
 
 
 def read_all(path: Path) -> bool:
-    """Ask everything of *path*; return whether it could be read. Anything but our error is raised."""
+    """Run every query on *path*; return whether it could be read. Anything but our error is raised."""
     try:
         with FrontierFile.open(path) as file:
             file.due(0xFFFF_FFFF)

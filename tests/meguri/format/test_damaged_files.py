@@ -92,22 +92,22 @@ def test_a_damaged_file_is_refused_for_what_is_wrong_with_it(path: Path, line: d
 
 
 @pytest.mark.parametrize(("path", "line"), CASES, ids=IDS)
-def test_queries_on_a_damaged_file_answer_rightly_or_not(path: Path, line: dict[str, Any]) -> None:
-    """A query that does not meet the damage may answer; what it answers is what the sound file says."""
+def test_queries_on_a_damaged_file_are_right_or_refused(path: Path, line: dict[str, Any]) -> None:
+    """A query that does not meet the damage may succeed; its result is what the sound file says."""
     with FrontierFile.open(DAMAGED / f"base-{line['base']}.meguri") as base:
-        wanted = answers(base)
+        wanted = results(base)
     try:
         with FrontierFile.open(path) as file:
-            found = answers(file)
+            found = results(file)
     except FrontierFileError:
         return
-    rewritten = {"149", "150", "151"}  # other rows, whatever was asked
+    rewritten = {"149", "150", "151"}  # other rows, whatever was queried
     if line["file"][:3] not in rewritten:
-        assert all(answer is None or answer == wanted[name] for name, answer in found.items())
+        assert all(result is None or result == wanted[name] for name, result in found.items())
 
 
-def answers(file: FrontierFile) -> dict[str, object]:
-    """Return what the file answers to some queries, None for those it refuses."""
+def results(file: FrontierFile) -> dict[str, object]:
+    """Return what the file returns for some queries, None for those it refuses."""
     queries: dict[str, Callable[[], object]] = {
         "keys": lambda: [file.url_column(name).tolist() for name in ("host_key", "path_key")],
         "due": lambda: file.due(0xFFFF_FFFF).tolist(),

@@ -204,7 +204,7 @@ def test_schedules_are_those_of_the_dump(golden: tuple[Path, dict[str, Any]]) ->
         ] == expected["bucket_digests"]
 
 
-def test_queries_answer_as_in_the_dump(golden: tuple[Path, dict[str, Any]]) -> None:
+def test_queries_return_what_the_dump_has(golden: tuple[Path, dict[str, Any]]) -> None:
     path, dump = golden
     reads = dump["reads"]
     with FrontierFile.open(path) as file:

@@ -76,7 +76,7 @@ def test_golden_manifests_read_and_write_as_given() -> None:
         assert decode_manifest(bytes.fromhex(said["bytes"])) == manifest
 
 
-def test_golden_questions_are_answered() -> None:
+def test_golden_queries_give_the_golden_results() -> None:
     for said in _golden():
         manifest = decode_manifest(bytes.fromhex(said["bytes"]))
         for key, owner in said["routes"]:

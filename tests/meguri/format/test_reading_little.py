@@ -1,4 +1,4 @@
-"""A question costs the pages that its answer stands in, counted in bytes and in calls to the system."""
+"""A question costs the pages that its result stands in, counted in bytes and in calls to the system."""
 
 from __future__ import annotations
 
@@ -95,15 +95,15 @@ def test_schedule_and_scan_find_the_same_rows(path: Path, tmp_path: Path, hours:
         assert scheduled.due(at).tolist() == scanned.due(at).tolist()
 
 
-def test_rows_come_in_the_order_they_were_asked_for_and_cost_their_pages(file: FrontierFile) -> None:
-    asked = np.array([ROWS - 1, 3, 3, 17_000, 0])
+def test_rows_come_in_the_order_they_were_requested_and_cost_their_pages(file: FrontierFile) -> None:
+    requested = np.array([ROWS - 1, 3, 3, 17_000, 0])
     before = file.bytes_read
-    found = file.rows(asked, ["path_key", "status"])
-    pages = np.unique(asked // PAGE_ROWS)
+    found = file.rows(requested, ["path_key", "status"])
+    pages = np.unique(requested // PAGE_ROWS)
     assert file.bytes_read - before == sum(
         int(lengths(file, name)[pages].sum()) for name in ("path_key", "status")
     )
-    assert found["path_key"].tolist() == file.url_column("path_key")[asked].tolist()
+    assert found["path_key"].tolist() == file.url_column("path_key")[requested].tolist()
     assert not len(file.rows(np.empty(0, np.int64), ["status"])["status"])
     with pytest.raises(IndexError):
         file.rows(np.array([ROWS]), ["status"])

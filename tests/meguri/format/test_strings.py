@@ -65,7 +65,7 @@ def test_many_strings_read_as_each_does_alone(arena: bytes, refs: list[int]) -> 
             assert annex == arena[begins[at] : begins[at] + sizes[at]]
 
 
-def test_equal_strings_are_stored_once_unless_asked_otherwise() -> None:
+def test_equal_strings_are_stored_once_unless_set_otherwise() -> None:
     shared, apart = ArenaBuilder(), ArenaBuilder(shared=False)
     assert [shared.add(text) for text in (b"ab", b"", b"ab")] == [1, 4, 1]
     assert [apart.add(text) for text in (b"ab", b"", b"ab")] == [1, 4, 5]

@@ -55,7 +55,7 @@ def keys_of(fields: dict[str, Any]) -> Keys:
 
 
 def probes_of(fields: dict[str, Any], keys: Keys) -> Keys:
-    """Return the keys that such a filter is asked: members first, then strangers; 2,000 together."""
+    """Return the keys that such a filter is given: members first, then strangers; 2,000 together."""
     members = fields["probes"]["members"]
     chosen = np.arange(members) * fields["keys"]["n"] // max(members, 1)
     strangers = stream(int(fields["probes"]["seed"]), fields["probes"]["n"] - members)
@@ -85,6 +85,6 @@ def add_one(bloom: BlockedBloom, host: int, path: int) -> None:
     bloom.add_many(np.array([host], np.uint64), np.array([path], np.uint64))
 
 
-def answers_of(bloom: BlockedBloom, hosts: np.ndarray, paths: np.ndarray) -> list[bool]:
+def results_of(bloom: BlockedBloom, hosts: np.ndarray, paths: np.ndarray) -> list[bool]:
     """Return what *bloom* says of each key."""
     return [bloom.maybe(host, path) for host, path in zip(hosts.tolist(), paths.tolist(), strict=True)]

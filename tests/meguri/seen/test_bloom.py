@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from meguri.seen.seen_vectors import (
     VECTOR_FILES,
     add_one,
-    answers_of,
     blob_of,
     key,
     keys_of,
@@ -21,6 +20,7 @@ from meguri.seen.seen_vectors import (
     pairs,
     probes_of,
     random_keys,
+    results_of,
 )
 
 from amicrawl.meguri.format.faults import Malformed
@@ -37,8 +37,8 @@ def filled(count: int, *, blocks: int, k: int, seed: int = 1) -> BlockedBloom:
 
 
 def share_of_strangers_taken_for_known(bloom: BlockedBloom) -> float:
-    answers = answers_of(bloom, *random_keys(987_654_321, 200_000))
-    return sum(answers) / len(answers)
+    results = results_of(bloom, *random_keys(987_654_321, 200_000))
+    return sum(results) / len(results)
 
 
 def test_filters_are_sized_as_the_reference_sizes_them() -> None:
@@ -60,7 +60,7 @@ def test_a_key_sets_the_bits_that_the_reference_sets() -> None:
             assert octets.count(0) == len(octets) - sum(map(bool, expected.to_bytes(64, "little")))
 
 
-def test_a_filter_is_the_reference_s_to_the_bit_and_answers_as_it_does() -> None:
+def test_a_filter_is_the_reference_s_to_the_bit_and_decides_as_it_does() -> None:
     for line in lines(VECTOR_FILES, "bloom"):
         keys = keys_of(line)
         # The reference filled them through check-and-insert, which adds a repeated key once.
@@ -90,7 +90,7 @@ def test_a_filter_is_the_reference_s_to_the_bit_and_answers_as_it_does() -> None
         settled = (bloom.maybe(*one) and exact.get(*one) is not None for one in pairs(probes))
         assert "".join("01"[one] for one in settled) == line["contains"]
         for same in (bloom, BlockedBloom.from_blob(blob)):
-            assert "".join("01"[one] for one in answers_of(same, *probes)) == line["maybe"]
+            assert "".join("01"[one] for one in results_of(same, *probes)) == line["maybe"]
 
 
 def test_odd_blobs_are_refused_or_read_as_the_reference_does() -> None:
@@ -120,17 +120,17 @@ def test_no_key_is_ever_forgotten_and_one_by_one_equals_in_bulk(
     bulk.add_many(records["host"], records["path"])
     assert one.to_blob() == bulk.to_blob()
     assert all(one.maybe(*one_key) for one_key in keys)
-    asked = np.array(keys + strangers, np.uint64).reshape(-1, 2)
-    answers = answers_of(bulk, asked[:, 0], asked[:, 1])
-    assert answers == [one.maybe(*one_key) for one_key in keys + strangers]
+    requested = np.array(keys + strangers, np.uint64).reshape(-1, 2)
+    results = results_of(bulk, requested[:, 0], requested[:, 1])
+    assert results == [one.maybe(*one_key) for one_key in keys + strangers]
     assert BlockedBloom.from_blob(one.to_blob()).to_blob() == one.to_blob()
 
 
-def test_keys_are_added_and_asked_across_pages() -> None:
+def test_keys_are_added_and_looked_up_across_pages() -> None:
     hosts, paths = random_keys(3, 10_001)
     bloom = BlockedBloom(*sound_sizing(10_001))
     bloom.add_many(hosts, paths)
-    assert all(answers_of(bloom, hosts, paths))
+    assert all(results_of(bloom, hosts, paths))
     one = BlockedBloom(bloom.blocks, bloom.k)
     for host, path in pairs((hosts, paths)):
         add_one(one, host, path)
@@ -176,7 +176,7 @@ def test_the_filter_for_a_file_holds_all_keys_in_eleven_bits_each_and_is_soundly
     merged = BlockedBloom.from_blob(blob)
     assert (merged.added, merged.capacity, merged.blocks % 2) == (23_752, 23_752, 1)
     assert len(blob) * 8 / 23_752 < 11.1
-    assert all(answers_of(merged, hosts, paths))
+    assert all(results_of(merged, hosts, paths))
     assert share_of_strangers_taken_for_known(merged) < 0.01
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from meguri.seen.seen_vectors import VECTOR_FILES, add_one, answers_of, key, lines, random_keys
+from meguri.seen.seen_vectors import VECTOR_FILES, add_one, key, lines, random_keys, results_of
 
 from amicrawl.meguri.seen import BlockedBloom, KeyIndex, sizing
 
@@ -23,7 +23,7 @@ ROW = st.one_of(st.integers(0, 3), st.integers(0, 2**32 - 1), st.just(2**32 - 1)
     entries=st.lists(st.tuples(WORD, WORD, ROW), max_size=400),
     strangers=st.lists(st.tuples(WORD, WORD), max_size=50),
 )
-def test_it_answers_as_a_dict_does(
+def test_it_behaves_as_a_dict_does(
     entries: list[tuple[int, int, int]], strangers: list[tuple[int, int]]
 ) -> None:
     index, model = KeyIndex(), dict[tuple[int, int], int]()
@@ -90,8 +90,9 @@ class ReferenceSeenSet:
     """The reference's pair of filter and exact set, made of our parts.
 
     Its exact set is sorted arrays in buckets by host: a host with many URLs makes each insert as long as
-    the host is large, and 16 bytes a key stay in memory for ever. The product asks `KeyIndex` for keys
-    since the last checkpoint and `SortedKeys` for those in the file; which keys are known is the same.
+    the host is large, and 16 bytes a key stay in memory for ever. The product looks keys up in
+    `KeyIndex` since the last checkpoint and `SortedKeys` for those in the file; which keys are known is
+    the same.
     """
 
     def __init__(self, capacity: int = 2**12, rate: float = 0.01) -> None:
@@ -118,11 +119,11 @@ class ReferenceSeenSet:
         return len(self.exact)
 
 
-def test_filter_and_exact_set_together_answer_as_the_reference_does() -> None:
+def test_filter_and_exact_set_together_decide_as_the_reference_does() -> None:
     for line in lines(VECTOR_FILES, "operations"):
         pair = ReferenceSeenSet(line["capacity"], line["fp_rate"])
-        for operation, halves, answer in line["ops"]:
-            assert getattr(pair, operation)(*key(halves)) == answer, (operation, halves)
+        for operation, halves, result in line["ops"]:
+            assert getattr(pair, operation)(*key(halves)) == result, (operation, halves)
         assert len(pair.exact) == line["final_count"]
         assert pair.filter.to_blob() == bytes.fromhex(line["filter_blob"])
         assert pair.filter.blocks * 512 / pair.filter.added == line["bits_per_key"]
@@ -153,5 +154,5 @@ def test_no_false_positive_of_an_overfull_filter_drops_a_url() -> None:
     keys = np.stack(random_keys(1, 8000), axis=1).tolist()
     assert [pair.seen(*one) for one in keys] == [False] * 8000
     assert [pair.seen(*one) for one in keys] == [True] * 8000
-    assert sum(answers_of(pair.filter, *random_keys(2, 5000))) > 0.95 * 5000
+    assert sum(results_of(pair.filter, *random_keys(2, 5000))) > 0.95 * 5000
     assert not any(pair.contains(*one) for one in np.stack(random_keys(2, 5000), axis=1).tolist())

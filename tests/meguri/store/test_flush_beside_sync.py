@@ -20,12 +20,12 @@ class SlowDisk(QuickDisk):
     """A disk that takes until `go_on` to force anything."""
 
     def __init__(self) -> None:
-        self.asked = threading.Event()
+        self.requested = threading.Event()
         self.go_on = threading.Event()
         self.forced: list[int] = []
 
     def sync(self, descriptor: int) -> None:
-        self.asked.set()
+        self.requested.set()
         assert self.go_on.wait(PATIENCE)
         self.forced.append(descriptor)
 
@@ -42,14 +42,14 @@ def test_a_flush_does_not_wait_for_a_sync(tmp_path: Path) -> None:
     journal.append(intern_frame(2, b"\1y"))
     syncing = threading.Thread(target=journal.sync)
     syncing.start()
-    assert disk.asked.wait(PATIENCE)
+    assert disk.requested.wait(PATIENCE)
     journal.append(intern_frame(3, b"\1z"))
     journal.flush()
     assert disk.forced == []
     assert (frames_in(tmp_path / "log-1"), frames_in(tmp_path / "log-2")) == (1, 2)
     disk.go_on.set()
     syncing.join(PATIENCE)
-    # What was flushed meanwhile is not taken for forced: the next sync asks the disk again.
+    # What was flushed meanwhile is not taken for forced: the next sync calls the disk again.
     assert len(disk.forced) == 2
     journal.sync()
     assert len(disk.forced) == 3

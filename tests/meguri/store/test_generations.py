@@ -337,9 +337,9 @@ def test_what_a_superblock_names_is_never_looked_for_elsewhere(tmp_path: Path) -
         Slot(2, 1, 1, "snap-2.meguri", "../../log"),
     ]
     (directory / "super").write_bytes(encode_superblock(slots))
-    asked: list[Path] = []
-    candidate, _ = Generations(directory, disk=QuickDisk()).choose(asked.append)
-    assert asked == [directory / "snap-3.meguri"]
+    requested: list[Path] = []
+    candidate, _ = Generations(directory, disk=QuickDisk()).choose(requested.append)
+    assert requested == [directory / "snap-3.meguri"]
     assert "generation 3 names the files of another" in candidate.notes[0]
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class CountingDisk(QuickDisk):
-    """A disk that keeps the list of what it was asked for, and writes little at a time if told."""
+    """A disk that keeps the list of what it was requested, and writes little at a time if told."""
 
     def __init__(self, *, at_once: int = 1 << 30) -> None:
         self.calls: list[str] = []

@@ -2,7 +2,7 @@
 
 Scrapy's tests make their crawlers from settings of their own, in their process and in children of it, so
 the line goes into Scrapy's default settings, as soon as these are imported. Each crawler archives into a
-directory of its own, and servers on this machine may be asked.
+directory of its own, and servers on this machine may be contacted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class _WithLine(Loader):
 
 
 def __getattr__(name: str) -> Any:
-    """Make the add-on of the suite when it is asked for: most processes have no use for it."""
+    """Make the add-on of the suite when it is requested: most processes have no use for it."""
     if name != "SuiteAddon":
         raise AttributeError(name)
     from amicrawl.crawl.addon import ArchiveAddon  # noqa: PLC0415

@@ -110,7 +110,7 @@ def collect(
     patience: timedelta = workers.PATIENCE,
     disk: Disk | None = None,
 ) -> Collected:
-    """Make what *jobs* ask for, as far as it is not there, and return what came of all of them.
+    """Make what *jobs* request, as far as it is not there, and return what came of all of them.
 
     *show* is given the progress, *came* the result of each file, as they come. Raises OutputError where
     the collection's directory cannot be written to, and UsageError where another process is writing
@@ -217,7 +217,7 @@ class _Results:
         try:
             for event in running:
                 if isinstance(event, workers.JobDone):
-                    self._add_done(event.job, event.answer)
+                    self._add_done(event.job, event.result)
                 elif isinstance(event, workers.Lost):
                     self._add_lost(event)
                 else:
@@ -303,7 +303,7 @@ def _remove_half_made(job: FileJob) -> None:
 
 
 def _paths_of(job: FileJob) -> list[Path]:
-    """Return where its products lie; in a directory of its own, those too that are not asked for."""
+    """Return where its products lie; in a directory of its own, those too that are not requested."""
     names = PRODUCTS if job.in_directories else job.products
     return [PRODUCTS[name].path(job) for name in names]
 

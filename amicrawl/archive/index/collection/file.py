@@ -1,4 +1,4 @@
-"""One source file of a collection: read once, and everything that was asked for made of that read.
+"""One source file of a collection: read once, and everything that was requested is made of that read.
 
 A record is given to every product in turn. What goes wrong with one record costs the record, in all
 products alike or in one, and is reported with its offset: it does not cost the file. Products get their

@@ -1,7 +1,7 @@
 """The products that are made of one file, and what they share of a record.
 
 What several of them need of a record (its page, its line in the index, what the detectors find) is
-worked out once, when the first of them asks. What makes pages and findings is loaded when a product
+worked out once, when the first of them needs it. What makes pages and findings is loaded when a product
 needs it: an index is made in less time than that takes.
 """
 
@@ -160,7 +160,7 @@ class LineMaker:
 
 
 class SeenRecord:
-    """A record, and what is found in it when a product asks."""
+    """A record, and what is found in it when a product needs it."""
 
     def __init__(self, record: Record, partner: Record | None, line_maker: LineMaker) -> None:
         self.record = record
@@ -244,7 +244,7 @@ PRODUCTS = {
     "wat": _ProductKind("wat", ".wat.gz", "derivatives.wat_wet", "WatFile"),
     "wet": _ProductKind("wet", ".wet.gz", "derivatives.wat_wet", "WetFile"),
 }
-"""The products of a file, by the name that they are asked for by."""
+"""The products of a file, by name."""
 
 
 def begun(job: FileJob, maker: Maker) -> dict[str, Product]:

@@ -73,7 +73,7 @@ def collect_placed(
     came: Callable[[PlacedJob, FileOutcome | Failed], None] = lambda _job, _came: None,
     again: bool = False,
 ) -> Collected:
-    """Have *run* make what *jobs* ask for, as far as it is not there; see `collect_by`."""
+    """Have *run* make what *jobs* request, as far as it is not there; see `collect_by`."""
     collected = Collected(same_names=same_names([placed.job for placed in jobs]))
     waiting = []
     with reachable(jobs[0].out):
@@ -149,7 +149,7 @@ def collected_on_spark(spark: SparkSession, jobs: Sequence[PlacedJob]) -> Genera
 
 
 def _checked(event: JobDone[PlacedJob, FileOutcome]) -> Event:
-    for product in event.answer.products.values():
+    for product in event.result.products.values():
         made = event.job.out.below(product.file).path
         if made is not None and not made.exists():
             reason = f"a worker made {made}, but it is not here. Give a directory that all share."
@@ -163,7 +163,7 @@ def do_placed_alone(job: PlacedJob) -> FileOutcome:
         return do_placed(job, _unreported)
     for event in run_jobs([job], do_placed, processes=1):
         if isinstance(event, JobDone):
-            outcome: FileOutcome = event.answer
+            outcome: FileOutcome = event.result
             return outcome
         if isinstance(event, Lost):
             if event.error in _PASSING:

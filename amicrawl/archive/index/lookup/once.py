@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from amicrawl.archive.index.lookup.query import answer, count_pages
+from amicrawl.archive.index.lookup.query import count_pages, response_lines
 from amicrawl.archive.index.lookup.request import request_of
 from amicrawl.archive.index.lookup.source import open_sources
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def looked_up(parameters: Mapping[str, Sequence[str]], paths: Sequence[Path]) -> Iterator[bytes]:
-    """Return the lines in the indexes *paths* that *parameters* ask for, or how many pages they have.
+    """Return the lines in the indexes *paths* that *parameters* request, or how many pages they have.
 
     Raises UsageError for parameters that say nothing, InputError where there is no index.
     """
     request = request_of(parameters)
     sources = open_sources(paths)
     if not request.counts_pages:
-        return answer(request, sources)
+        return response_lines(request, sources)
     found = count_pages(request, sources)
     said = {"pages": found.pages, "pageSize": found.page_size, "blocks": found.blocks}
     return iter([json.dumps(said).encode() + b"\n"])

@@ -67,7 +67,7 @@ def field_name(name: str) -> str:
 
 
 class IndexRow:
-    """A line of an index; its fields are read when they are asked for."""
+    """A line of an index; its fields are read when they are requested."""
 
     def __init__(self, line: bytes) -> None:
         self.line = line
@@ -146,9 +146,9 @@ class Bounds(NamedTuple):
     scanned: int
     """Lines that are looked at."""
     lines: int
-    """Lines that are held, or answered, where the question sets no smaller limit."""
+    """Lines that are held, or sent, where the request sets no smaller limit."""
     octets: int
-    """Bytes of the answer."""
+    """Bytes of the response."""
 
 
 class PageCount(NamedTuple):
@@ -159,7 +159,7 @@ class PageCount(NamedTuple):
     blocks: int
 
 
-class TooMuch(UsageError):  # noqa: N818  # it says what was asked for
+class TooMuch(UsageError):  # noqa: N818  # it says what was requested
     """A question that costs more than its bounds allow."""
 
 
@@ -170,10 +170,10 @@ def count_pages(request: CdxRequest, sources: Sequence[IndexSource]) -> PageCoun
     return PageCount(pages, request.page_size, sum(counts))
 
 
-def answer(
+def response_lines(
     request: CdxRequest, sources: Sequence[IndexSource], *, bounds: Bounds | None = None
 ) -> Iterator[bytes]:
-    """Yield the lines of the answer, each with its LF.
+    """Yield the lines of the response, each with its LF.
 
     Raises UsageError for a page that is not there, TooMuch as soon as *bounds* are passed; without
     bounds what has to be put in order is held in memory.
@@ -184,7 +184,9 @@ def answer(
         line = write(row, request.fields)
         size, count = size + len(line), count + 1
         if bounds is not None and (size > bounds.octets or count > bounds.lines):
-            raise TooMuch("The answer is too long. Ask page by page (page=), or for less (limit=).")
+            raise TooMuch(
+                "The response is too long. Request it page by page (page=), or less of it (limit=)."
+            )
         yield line
 
 
@@ -231,8 +233,8 @@ def _scanned(lines: Iterable[bytes], bounds: Bounds | None) -> Iterator[bytes]:
     for count, line in enumerate(lines):
         if count >= bounds.scanned:
             raise TooMuch(
-                f"More than {bounds.scanned} lines have to be looked at. Ask page by page (page=), or "
-                "for a smaller part of the index."
+                f"More than {bounds.scanned} lines have to be looked at. Request them page by page "
+                "(page=), or a smaller part of the index."
             )
         yield line
 
@@ -266,11 +268,11 @@ def _collapsed(fields: Sequence[tuple[str, int | None]], rows: Iterator[IndexRow
 
 
 def _ordered(request: CdxRequest, rows: Iterator[IndexRow], bounds: Bounds | None) -> Iterator[IndexRow]:
-    """Return *rows* in the order that is asked for, as many as are asked for."""
+    """Return *rows* in the order that is requested, as many as are requested."""
     limit = request.limit
     most = None if limit is None else abs(limit) + request.offset
     if bounds is not None:
-        # One more than may be answered, so that it shows when there are too many.
+        # One more than may be sent, so that it shows when there are too many.
         most = min(bounds.lines + 1, most if most is not None else bounds.lines + 1)
     backwards = request.reverse != (limit is not None and limit < 0)
     if request.closest:

@@ -57,7 +57,7 @@ _KNOWN = frozenset(
 )
 _REPEATED = frozenset({"filter", "collapse"})
 _IGNORED = frozenset({"gzip", "allowFuzzy"})
-"""Asked for by clients of other servers to switch off what is never on here."""
+"""Sent by clients of other servers to switch off what is never on here."""
 _NUMBER = re.compile(r"[0-9]{1,12}")
 _TIMESTAMP = re.compile(r"[0-9]{1,14}")
 _YES = frozenset({"true", "1"})
@@ -73,7 +73,7 @@ class Collapse(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CdxRequest:
-    """A question that can be answered."""
+    """A request that has been checked."""
 
     range: KeyRange
     first: str = ""
@@ -89,15 +89,15 @@ class CdxRequest:
     """Order by distance to this timestamp; empty for the order of the index."""
     offset: int = 0
     limit: int | None = None
-    """Most lines of the answer; negative for the last ones."""
+    """Most lines of the response; negative for the last ones."""
     fields: tuple[str, ...] = ()
-    """Fields of the answer; empty for all."""
+    """Fields of the response; empty for all."""
     output: str = "cdxj"
     page: int | None = None
     """Which page is wanted, from 0; None for all of them."""
     page_size: int = PAGE_SIZE
     counts_pages: bool = False
-    """Whether only the number of pages is asked for."""
+    """Whether only the number of pages is requested."""
 
 
 def request_of(parameters: Mapping[str, Sequence[str]]) -> CdxRequest:
@@ -115,7 +115,7 @@ def request_of(parameters: Mapping[str, Sequence[str]]) -> CdxRequest:
         raise UsageError(f"pageSize= is {MOST_BLOCKS} at most.")
     resolves = _flag(given, "resolveRevisits")
     return CdxRequest(
-        # An original may be older than the time that is asked for.
+        # An original may be older than the time that is requested.
         range=_range(given) if resolves else _range(given, first=first, last=last),
         first=first,
         last=last,
@@ -312,7 +312,7 @@ class KeyRange(NamedTuple):
 
 
 def wildcard(url: str) -> tuple[str, MatchType]:
-    """Return the URL without its asterisk, and the match it asks for.
+    """Return the URL without its asterisk, and the match that it requests.
 
     `*.host` is a domain, anything that ends in `*` a prefix, and `*` alone everything.
     """

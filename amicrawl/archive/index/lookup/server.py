@@ -1,8 +1,8 @@
-"""A CDX server for one's own use: questions over HTTP, answered from local indexes.
+"""A CDX server for one's own use: requests over HTTP, responses from local indexes.
 
-`/cdx` answers GET and HEAD; nothing else is there, and no path of a request ever names a file. A request
+`/cdx` serves GET and HEAD; nothing else is there, and no path of a request ever names a file. A request
 costs a bounded amount of work and of memory, connections are limited in number and in time, and an
-answer is sent once it is complete, so that an error never hides behind a status of 200.
+response is sent once it is complete, so that an error never hides behind a status of 200.
 
 On a loopback address, requests that name another host are refused: a page on the web cannot have a
 browser read the archive by giving its own name our address. There is no encryption and no log in.
@@ -23,7 +23,7 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
-from amicrawl.archive.index.lookup.query import FORMATS, Bounds, answer, count_pages
+from amicrawl.archive.index.lookup.query import FORMATS, Bounds, count_pages, response_lines
 from amicrawl.archive.index.lookup.request import request_of
 from amicrawl.errors import AmicrawlError, OutputError, UsageError
 
@@ -36,30 +36,30 @@ BOUNDS = Bounds(scanned=500_000, lines=100_000, octets=32 * 1024**2)
 """What one request may cost."""
 MOST_CONNECTIONS = 32
 """Connections that are served at a time; further ones are closed."""
-MOST_ANSWERS = 4
-"""Requests that are worked on at a time; further ones are answered with 503."""
+MOST_RESPONSES = 4
+"""Requests that are worked on at a time; further ones get 503."""
 PATH = "/cdx"
 
 HEAD_SECONDS = 10.0
 """From the connection to the end of the request's head."""
 
 _SECONDS = 20.0
-_ANSWER_SECONDS = 60.0
+_RESPONSE_SECONDS = 60.0
 _SLOWEST = 64 * 1024
-"""Bytes a second with which an answer has to be taken."""
+"""Bytes a second with which a response has to be taken."""
 _MAKING_ROOM = 2.0
 _PIECE = 64 * 1024
 _HELP = (
-    f"A CDX server. Ask {PATH}?url=URL for the captures of a URL; url=*.HOST for those of a domain, "
+    f"A CDX server. Request {PATH}?url=URL for the captures of a URL; url=*.HOST for those of a domain, "
     "url=URL* for those below it.\n"
 )
 
-_Answer = tuple[HTTPStatus, str, bytes]
+_Response = tuple[HTTPStatus, str, bytes]
 """Status, media type and body."""
 
 
 class CdxServer(ThreadingHTTPServer):
-    """The server; `serve_forever` answers until `shutdown`."""
+    """The server; `serve_forever` responds until `shutdown`."""
 
     daemon_threads = True
     block_on_close = False
@@ -78,15 +78,15 @@ class CdxServer(ThreadingHTTPServer):
         host, port = address
         self.sources = sources
         self.bounds = bounds
-        self.answers = threading.BoundedSemaphore(MOST_ANSWERS)
-        """Who holds one works on an answer."""
+        self.responses = threading.BoundedSemaphore(MOST_RESPONSES)
+        """One for each response in work."""
         self.is_private = is_loopback(host)
         self._connections = threading.BoundedSemaphore(MOST_CONNECTIONS)
         self._head_seconds = head_seconds
         self._lock = threading.Lock()
         self._due: dict[socket.socket, float] = {}
         """When each connection is closed, whatever it does; those that wait for a head, oldest first."""
-        self._answering: set[socket.socket] = set()
+        self._responding: set[socket.socket] = set()
         if ":" in host:
             self.address_family = socket.AF_INET6
         try:
@@ -97,7 +97,7 @@ class CdxServer(ThreadingHTTPServer):
             ) from error
 
     def server_bind(self) -> None:
-        """Bind, without asking the DNS what the address is called, as the class above would."""
+        """Bind, without a look-up of the address's name, as the class above would."""
         socketserver.TCPServer.server_bind(self)
         self.server_name, self.server_port = str(self.server_address[0]), int(self.server_address[1])
 
@@ -124,10 +124,10 @@ class CdxServer(ThreadingHTTPServer):
             raise
 
     def has_head(self, request: socket.socket, *, octets: int = 0) -> None:
-        """Give *request*, whose head is whole, the time that an answer of so many *octets* may take."""
+        """Give *request*, whose head is whole, the time that a response of so many *octets* may take."""
         with self._lock:
-            self._answering.add(request)
-            self._due[request] = time.monotonic() + _ANSWER_SECONDS + octets / _SLOWEST
+            self._responding.add(request)
+            self._due[request] = time.monotonic() + _RESPONSE_SECONDS + octets / _SLOWEST
 
     def service_actions(self) -> None:
         """Close what is late; called twice a second."""
@@ -140,7 +140,7 @@ class CdxServer(ThreadingHTTPServer):
         """Close the connection that has waited longest for a head; False where there is none."""
         with self._lock:
             for request in self._due:
-                if request not in self._answering:
+                if request not in self._responding:
                     _hang_up(request)
                     return True
         return False
@@ -148,7 +148,7 @@ class CdxServer(ThreadingHTTPServer):
     def _forget(self, request: socket.socket) -> None:
         with self._lock:
             self._due.pop(request, None)
-            self._answering.discard(request)
+            self._responding.discard(request)
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve a connection, in its thread."""
@@ -187,8 +187,8 @@ class CdxHandler(BaseHTTPRequestHandler):
         return is_whole
 
     def do_GET(self) -> None:
-        """Answer a question."""
-        status, media_type, body = self._answered()
+        """Respond to a request."""
+        status, media_type, body = self._response()
         self.server.has_head(self.connection, octets=len(body))
         self.send_response(status)
         self.send_header("Content-Type", media_type)
@@ -206,7 +206,7 @@ class CdxHandler(BaseHTTPRequestHandler):
             self.wfile.write(body[start : start + _PIECE])
 
     def do_HEAD(self) -> None:
-        """Answer with the header only."""
+        """Respond with the header only."""
         self.do_GET()
 
     def _refuse(self) -> None:
@@ -220,23 +220,25 @@ class CdxHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Say nothing of single requests."""
 
-    def _answered(self) -> _Answer:
+    def _response(self) -> _Response:
         """Return status, media type and body."""
         if self.server.is_private and not _names_this_machine(self.headers.get("Host", "")):
-            return _error(HTTPStatus.MISDIRECTED_REQUEST, "This server answers to its own address only.")
+            return _error(
+                HTTPStatus.MISDIRECTED_REQUEST, "This server responds at its own address only."
+            )
         path, _, query = self.path.partition("?")
         if path == "/":
             return HTTPStatus.OK, "text/plain; charset=utf-8", _HELP.encode()
         if path != PATH:
             return _error(HTTPStatus.NOT_FOUND, f"There is nothing here but {PATH}.")
-        return self._answered_query(query)
+        return self._response_to_query(query)
 
-    def _answered_query(self, query: str) -> _Answer:
-        if not self.server.answers.acquire(blocking=False):
-            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "Too many questions at once. Ask again.")
+    def _response_to_query(self, query: str) -> _Response:
+        if not self.server.responses.acquire(blocking=False):
+            return _error(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests at once. Try again.")
         try:
             parameters = parse_qs(query, keep_blank_values=True, max_num_fields=100)
-            return _answer_to(parameters, self.server.sources, self.server.bounds)
+            return _response_to(parameters, self.server.sources, self.server.bounds)
         except ValueError as error:
             return _error(HTTPStatus.BAD_REQUEST, f"The query cannot be read: {error}.")
         except UsageError as error:
@@ -246,22 +248,22 @@ class CdxHandler(BaseHTTPRequestHandler):
             sys.stderr.write(f"amicrawl: {error}\n")
             return _error(HTTPStatus.INTERNAL_SERVER_ERROR, "The index cannot be read.")
         finally:
-            self.server.answers.release()
+            self.server.responses.release()
 
 
-def _answer_to(
+def _response_to(
     parameters: dict[str, list[str]], sources: Sequence[IndexSource], bounds: Bounds
-) -> _Answer:
+) -> _Response:
     request = request_of(parameters)
     if request.counts_pages:
         pages = count_pages(request, sources)
         found = {"pages": pages.pages, "pageSize": pages.page_size, "blocks": pages.blocks}
         return HTTPStatus.OK, "application/json", json.dumps(found).encode() + b"\n"
-    body = b"".join(answer(request, sources, bounds=bounds))
+    body = b"".join(response_lines(request, sources, bounds=bounds))
     return HTTPStatus.OK, FORMATS[request.output][0], body
 
 
-def _error(status: HTTPStatus, message: str) -> _Answer:
+def _error(status: HTTPStatus, message: str) -> _Response:
     return status, "application/json", json.dumps({"message": message}).encode() + b"\n"
 
 

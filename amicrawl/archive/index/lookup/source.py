@@ -1,6 +1,6 @@
 """Indexes to look captures up in: ZipNum clusters, and sorted CDXJ or CDX files. Reads only.
 
-Each can be asked for the lines of a range, and for a page of them. A page is a number of blocks; a file
+Each gives the lines of a range, and a page of them. A page is a number of blocks; a file
 that has none is thought to be cut into stretches of 256 KiB from the beginning of the range on.
 """
 

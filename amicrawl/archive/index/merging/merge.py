@@ -107,7 +107,7 @@ def merge(
     jobs.sort(key=_size, reverse=True)
     for event in run_jobs(jobs, _work, processes=processes):
         if isinstance(event, JobDone):
-            whole.add(event.answer)
+            whole.add(event.result)
         elif isinstance(event, Lost):
             if event.error == OutputError.__name__:
                 raise OutputError(event.reason)

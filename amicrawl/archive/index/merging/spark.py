@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.location import Location
 
 PARTITIONS = 200
-"""Parts that both sides are dealt out to, where no other number is asked for."""
+"""Parts that both sides are dealt out to, where no other number is requested."""
 
 _FIELDS: list[pa.Field[Any]] = [
     pa.field("part", pa.int32()),
@@ -143,7 +143,7 @@ def _merged_pairs(
     whole = Merged()
     for event in done_on_spark(spark, located, _merged_pair):
         if not isinstance(event, Lost):
-            whole.add(event.answer)
+            whole.add(event.result)
         elif event.error == OutputError.__name__:
             raise OutputError(event.reason)
         else:

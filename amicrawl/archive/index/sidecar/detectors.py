@@ -168,7 +168,7 @@ class TypeDetector(Protocol):
     """Detects the type of a payload by its bytes."""
 
     name: str
-    """The key of its answer in the record."""
+    """The key of its result in the record."""
     version: str
 
     def identify(self, content: bytes, *, is_whole: bool) -> TypeIdentity:
@@ -181,7 +181,7 @@ class Detectors:
     """Those that are used."""
 
     types: tuple[TypeDetector, ...] = ()
-    """In the order in which their answers are written."""
+    """In the order in which their results are written."""
     charset: CharsetDetector | None = None
     languages: Cld2 | None = None
     soft_404: Soft404Model | None = None
@@ -235,7 +235,7 @@ REMEMBERED = 8192
 """Payloads of which the findings are kept; some 10 MB."""
 
 _Key = tuple[bytes, bool, str, str, str, str]
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class Characteriser:
@@ -265,7 +265,7 @@ class Characteriser:
         """Find what depends on no more than `_key` names."""
         found = Findings()
         for detector in self.detectors.types:
-            identity = self._asked(
+            identity = self._detected(
                 detector.name,
                 partial(detector.identify, subject.content, is_whole=subject.is_whole),
                 found,
@@ -280,10 +280,10 @@ class Characteriser:
         if not is_text(kind):
             return found
         if (charsets := self.detectors.charset) is not None:
-            found.charset = self._asked("charset", lambda: charsets.charset(subject), found)
+            found.charset = self._detected("charset", lambda: charsets.charset(subject), found)
         charset, languages = found.charset, self.detectors.languages
         if languages is not None and charset is not None and _has_language(kind, subject):
-            found.languages = self._asked(
+            found.languages = self._detected(
                 "languages",
                 lambda: languages.languages(subject, charset, is_markup=_is_marked_up(kind, subject)),
                 found,
@@ -291,17 +291,19 @@ class Characteriser:
         return found
 
     def _judge(self, subject: Subject, found: Findings) -> None:
-        """Add what depends on the answer that the payload was sent with."""
+        """Add what depends on the response that the payload was sent with."""
         model, charset = self.detectors.soft_404, found.charset
         if model is None or charset is None or subject.status != 200:
             return
         if _is_page(leading_type(found), subject):
-            found.soft_404 = self._asked("soft-404", lambda: model.probability(subject, charset), found)
+            found.soft_404 = self._detected(
+                "soft-404", lambda: model.probability(subject, charset), found
+            )
 
-    def _asked(self, name: str, ask: Callable[[], Answer], found: Findings) -> Answer | None:
+    def _detected(self, name: str, detect: Callable[[], Result], found: Findings) -> Result | None:
         try:
-            return ask()
-        except Exception as error:  # noqa: BLE001  # whatever it is, it costs this answer only
+            return detect()
+        except Exception as error:  # noqa: BLE001  # whatever it is, it costs this result only
             found.errors[name] = type(error).__name__
             return None
 
@@ -378,7 +380,7 @@ def _has_marks_of_code(media_type: str, content: bytes) -> bool:
 
 
 def leading_type(found: Findings) -> str:
-    """Return the media type that decides who is asked: the general detector's, where it says much."""
+    """Return the media type that decides who runs: the general detector's, where it says much."""
     kinds = list(found.types.values())
     if not kinds:
         return ""

@@ -46,7 +46,7 @@ NAMES = (TYPES, PUID, CHARSET, LANGUAGES, SOFT_404, ERROR)
 
 
 OFF_BY_DEFAULT = ("soft-404",)
-"""Detectors that run only where a user asks for them: this one marks one page of a manual in ten."""
+"""Detectors that run only where a user requests them: this one marks one page of a manual in ten."""
 
 
 class Charset(NamedTuple):
@@ -244,7 +244,7 @@ def _written(items: tuple[tuple[str, str], ...]) -> bytes:
 def with_fields(line: bytes, fields: dict[str, Any], addition: bytes, *, anew: bool = False) -> bytes:
     """Return the CDXJ *line*, which has *fields*, with those of *addition*, as `written` returns them.
 
-    The line's own fields keep their spelling, unless one of them is replaced, or *anew* asks for the
+    The line's own fields keep their spelling, unless one of them is replaced, or *anew* names the
     whole object to be serialized again, with no other fields than merge_cdxj gives it.
     """
     if not addition:

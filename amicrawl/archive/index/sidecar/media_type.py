@@ -129,8 +129,8 @@ class Libmagic:
     """The library behind `file`.
 
     It takes a text that begins as HTML documents do for HTML, whatever else is in it: with any of the
-    17,310 printable literals of its own signatures in such a page, its answer changed in 5 of 51,930
-    pages. As that is most of what there is, and takes it longest, it is not asked then.
+    17,310 printable literals of its own signatures in such a page, its result changed in 5 of 51,930
+    pages. As that is most of what there is, and takes it longest, it does not run then.
     """
 
     name = "python-magic"
@@ -147,9 +147,9 @@ class Libmagic:
         begin = content[:_TEXT_LOOKED_AT]
         if _DOCTYPE.match(begin) and not begin.translate(None, _OF_TEXTS):
             return TypeIdentity("text/html")
-        return TypeIdentity(self.asked(content))
+        return TypeIdentity(self.type_of(content))
 
-    def asked(self, content: bytes) -> str:
+    def type_of(self, content: bytes) -> str:
         """Return what the library itself says of *content*."""
         begin = content[:_TEXT_LOOKED_AT]
         if b"\x00" in begin:

@@ -5,7 +5,7 @@ first 128 KiB, or in the last. Of the formats that match, those go to which anot
 first that is left counts. Containers are not opened and file names not looked at.
 
 Fido tries all 2,300 expressions on every file. Here what a signature begins with decides whether it is
-tried, which takes a hundredth of the time and leads to the same answer. An expression that takes too
+tried, which takes a hundredth of the time and leads to the same result. An expression that takes too
 long, as those with many gaps do on bytes that were made for it, counts as not matching.
 """
 

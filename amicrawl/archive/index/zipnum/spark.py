@@ -147,7 +147,7 @@ def _written_shards(spark: SparkSession, shards: Sequence[Shard], written: Writt
         if isinstance(event, Lost):
             error = OutputError if event.error == OutputError.__name__ else InputError
             raise error(f"Shard {event.job.number} was not written: {event.reason}")
-        idx[event.job.number], its = event.answer
+        idx[event.job.number], its = event.result
         written.lines += its.lines
         written.blocks += its.blocks
         written.shards += 1

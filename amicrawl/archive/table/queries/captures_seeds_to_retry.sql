@@ -1,5 +1,5 @@
 -- Which seeds need another attempt?
--- Those whose newest fetch failed, or was answered with 429 or 5xx.
+-- Those whose newest fetch failed, or had status 429 or 5xx.
 --
 -- group: crawl
 -- columns: url, error, status, meta_json, fetched_at

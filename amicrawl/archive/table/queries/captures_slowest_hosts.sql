@@ -1,4 +1,4 @@
--- Which hosts took longest to answer?
+-- Which hosts took longest to respond?
 -- Only indexes of amicrawl know how long a fetch took.
 --
 -- group: crawl

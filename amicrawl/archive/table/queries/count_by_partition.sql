@@ -2,7 +2,7 @@
 --
 -- group: published
 -- columns: crawl, subset
--- dialect: as in the original; answered from the footers alone
+-- dialect: as in the original; read from the footers alone
 
 SELECT crawl, subset, count(*) AS captures
 FROM ccindex

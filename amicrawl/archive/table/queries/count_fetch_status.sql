@@ -6,7 +6,7 @@
 -- columns: crawl, subset, fetch_status
 -- parameter crawl (text) = : only this crawl; empty for all
 -- parameter subset (text) = : only this subset (rows without one count as warc); empty for all
--- dialect: the original asks the subset crawldiagnostics only
+-- dialect: the original reads the subset crawldiagnostics only
 
 SELECT fetch_status AS status, count(*) AS captures
 FROM ccindex

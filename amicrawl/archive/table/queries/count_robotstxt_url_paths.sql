@@ -1,5 +1,5 @@
 -- Under which paths do captures of robots.txt end?
--- Redirects show as other paths than /robots.txt. In a table without that subset ask with subset=
+-- Redirects show as other paths than /robots.txt. In a table without that subset query with subset=
 -- and get the captures of /robots.txt itself.
 --
 -- group: published

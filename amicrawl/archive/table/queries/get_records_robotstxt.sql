@@ -1,5 +1,5 @@
 -- Where is the newest robots.txt record of each URL of listed sites?
--- In a table without the subset robotstxt ask with subset= and get those with the path
+-- In a table without the subset robotstxt query with subset= and get those with the path
 -- /robots.txt.
 --
 -- group: published

@@ -1,5 +1,5 @@
 -- Which pages lack something that they need to be shown, and why?
--- Of each requisite the newest fetch counts. What was not asked for (kept out by a pattern) has no row;
+-- Of each requisite the newest fetch counts. What was not requested (kept out by a pattern) has no row;
 -- crawl.json counts it under unkept. A requisite is listed with the page that it was first found on.
 --
 -- group: pages

@@ -1,5 +1,5 @@
 -- Which hosts have pages in Hungarian, and how many?
--- Any language can be asked for. Pages without a known one count apart. With the ten most frequent
+-- Any language can be chosen. Pages without a known one count apart. With the ten most frequent
 -- languages.
 --
 -- group: published

@@ -3,31 +3,31 @@ import { $, el } from "./dom.js";
 
 export class Refusal extends Error {
   constructor(status, problem) {
-    super(problem.detail || problem.title || `The server answered ${status}.`);
+    super(problem.detail || problem.title || `The server responded with ${status}.`);
     this.status = status;
     this.problem = problem;
   }
 }
 
-async function answerOf(response) {
+async function bodyOf(response) {
   const text = await response.text();
   let body = {};
-  try { body = JSON.parse(text); } catch { body = { detail: response.ok ? "" : `The server answered ${response.status}.` }; }
+  try { body = JSON.parse(text); } catch { body = { detail: response.ok ? "" : `The server responded with ${response.status}.` }; }
   if (response.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
   if (!response.ok) throw new Refusal(response.status, body);
   return body;
 }
 
-async function ask(path, options) {
+async function request(path, options) {
   let response;
   try { response = await fetch(`/api/v1${path}`, { credentials: "same-origin", ...options }); }
-  catch { throw new Refusal(0, { detail: "The dashboard does not answer. Nothing was changed." }); }
-  return answerOf(response);
+  catch { throw new Refusal(0, { detail: "The dashboard does not respond. Nothing was changed." }); }
+  return bodyOf(response);
 }
 
-export const read = (path) => ask(path, { headers: { Accept: "application/json" } });
+export const read = (path) => request(path, { headers: { Accept: "application/json" } });
 
-export const post = (path, body = {}) => ask(path, {
+export const post = (path, body = {}) => request(path, {
   method: "POST", body: JSON.stringify(body),
   headers: { "Content-Type": "application/json", Accept: "application/json", "X-CSRF-Token": $('meta[name="csrf-token"]').content },
 });

@@ -80,7 +80,7 @@ function showJob(told) {
     const name = node.dataset.t;
     if (WORDED[name]) setText(node, WORDED[name](job[name]));
   }
-  showClasses($(".answers"), job.responses);
+  showClasses($(".responses"), job.responses);
   setText($("#why"), job.state === "paused" && Array.isArray(job.facts?.paused_by) ? `by ${job.facts.paused_by.join(", ")}` : "");
   if (changed("faults", job.faults)) {
     $("#faults").hidden = job.faults.length === 0;

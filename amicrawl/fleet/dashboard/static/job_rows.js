@@ -51,9 +51,9 @@ export class JobRows {
     this.rows = new Map([...body.children].map((row) => [row.dataset.ident, row]));
     this.order = []; // idents of all chosen jobs
     this.stale = new Set(); // jobs whose rows have to be refilled
-    this.isAsked = false;
+    this.isScheduled = false;
     this.isMarked = () => false;
-    this.drawn = () => {}; // called when the page shows what was asked for
+    this.drawn = () => {}; // called when the page shows what was requested
     this.isMoving = false; // the focus that comes is the one that a moved row had
     this.sortedAt = 0;
     setInterval(() => this.#age(), 1000);
@@ -92,9 +92,9 @@ export class JobRows {
   // Render the rows of this page over the next frames, and refill those of *changed* jobs.
   draw(changed = this.order) {
     for (const ident of changed) this.stale.add(ident);
-    if (this.isAsked) return;
-    this.isAsked = true;
-    requestAnimationFrame(() => { this.isAsked = false; this.#draw(); });
+    if (this.isScheduled) return;
+    this.isScheduled = true;
+    requestAnimationFrame(() => { this.isScheduled = false; this.#draw(); });
   }
 
   #draw() {
@@ -131,7 +131,7 @@ export class JobRows {
     row.dataset.ident = ident;
     row.slots = Object.fromEntries([...$$("[data-f]", row)].map((slot) => [slot.dataset.f, slot]));
     row.slots.course = $("path", row.slots.spark);
-    row.slots.answers = $(".answers", row);
+    row.slots.responses = $(".responses", row);
     row.removeAttribute("aria-selected");
     this.rows.set(ident, row);
   }
@@ -166,7 +166,7 @@ export class JobRows {
     setText(slots.bytes, size(job.bytes));
     slots.age.dataset.since = job.started_at ?? job.queued_at ?? "";
     setText(slots.age, ago(Number(slots.age.dataset.since)));
-    showClasses(slots.answers, job.responses);
+    showClasses(slots.responses, job.responses);
     slots.course.setAttribute("d", job.state === "queued" ? "" : sparkPath(this.rates.get(job.ident)));
     this.#hosts(slots.hosts, job);
     row.dataset.link = safeLink(job.link) ?? "";

@@ -27,7 +27,7 @@ export class LogView {
     this.stale = true; // the whole window has to be drawn again
     this.drawn = 0;
     this.cost = 0;
-    this.asked = false;
+    this.isScheduled = false;
     this.opened = null; // the line that is shown in full
     this.list.replaceChildren();
     this.#controls();
@@ -45,18 +45,18 @@ export class LogView {
       this.ring.push(line);
       if (this.filter.passes(line)) this.arrived += 1;
     }
-    this.ask();
+    this.schedule();
   }
 
   only(ident) { this.filter.job = ident; this.again(); }
-  again() { this.stale = true; this.ask(); }
+  again() { this.stale = true; this.schedule(); }
 
-  ask() {
-    if (this.asked) return;
-    this.asked = true;
+  schedule() {
+    if (this.isScheduled) return;
+    this.isScheduled = true;
     // A slow machine draws less often rather than nothing else: a quarter of its time at most.
     const wait = Math.max(PAUSE - (performance.now() - this.drawn), 3 * this.cost, 0);
-    setTimeout(() => requestAnimationFrame(() => { this.asked = false; this.draw(); }), wait);
+    setTimeout(() => requestAnimationFrame(() => { this.isScheduled = false; this.draw(); }), wait);
   }
 
   draw() {
@@ -81,7 +81,7 @@ export class LogView {
     if (moved) this.#lengthen();
     setText($("span", this.part.pause), this.held.has("key") ? "Resume" : "Pause");
     this.part.pause.setAttribute("aria-pressed", String(this.held.has("key")));
-    this.ask();
+    this.schedule();
   }
 
   toggle() { this.hold("key", !this.held.has("key")); }

@@ -4,13 +4,13 @@ import { Refusal, post } from "./api.js";
 import { number } from "./format.js";
 import { perform } from "./verbs.js";
 
-function show(answer) {
+function show(result) {
   const output = $("#tested");
-  output.classList.toggle("bad", !answer.valid);
-  const words = answer.valid ? `Found in ${number(answer.matched)} of the last ${number(answer.tested)} URLs${answer.matched ? ":" : "."}` : `Not a pattern: ${answer.why}`;
+  output.classList.toggle("bad", !result.valid);
+  const words = result.valid ? `Found in ${number(result.matched)} of the last ${number(result.tested)} URLs${result.matched ? ":" : "."}` : `Not a pattern: ${result.why}`;
   setText(output, words);
-  $("#matches").hidden = !(answer.urls ?? []).length;
-  $("#matches").replaceChildren(...(answer.urls ?? []).map((url) => el("li", null, url)));
+  $("#matches").hidden = !(result.urls ?? []).length;
+  $("#matches").replaceChildren(...(result.urls ?? []).map((url) => el("li", null, url)));
 }
 
 async function tryPattern(job, pattern) {

@@ -3,7 +3,7 @@
     delay_min, delay_max    least and greatest time between two requests to a host: each request draws
                             its own in between
     concurrency             requests in flight at most, over all hosts, and to any one of them
-    ignores                 expressions that keep URLs out; what waits is asked again as it comes up
+    ignores                 expressions that keep URLs out; what waits is checked again as it comes up
     paused                  nothing new is fetched
 
 A control file on the machine counts before what Redis says (`in_force`). What cannot be followed is

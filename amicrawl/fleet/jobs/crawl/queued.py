@@ -3,7 +3,7 @@
 A seed is acknowledged when its row is in the index, as durably as the crawl keeps rows. Until then it
 belongs to this crawl, by the name of its directory: one that dies and is started again there resumes
 what it had taken, and if it is not, another crawl takes that over. While Redis is away, the crawl
-fetches what it has, and asks again.
+fetches what it has, and polls again.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class QueueFeed:
     """The way from a queue in Redis into the frontier of *crawler*, and of acknowledgements back."""
 
     def __init__(self, crawler: Crawler, arguments: QueueArguments) -> None:
-        """Find Redis, and ask nothing yet. Raises UsageError where that cannot be followed."""
+        """Find Redis, and send nothing yet. Raises UsageError where that cannot be followed."""
         self._crawler = crawler
         self._arguments = arguments
         self._store = store_of_crawl(crawler.settings, os.environ)

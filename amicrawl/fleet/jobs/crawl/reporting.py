@@ -260,7 +260,7 @@ class JobLog:
     def counted(self, item: CaptureItem) -> None:
         """Tell of a row of the index."""
         capture = item.capture
-        if capture.failure is not None and capture.failure.never_asked:
+        if capture.failure is not None and capture.failure.never_requested:
             self._left_out(capture.url, capture.failure, capture.failure_detail)
         elif capture.failure is not None:
             word = f"{capture.failure.value}: {capture.failure_detail}"[:300]

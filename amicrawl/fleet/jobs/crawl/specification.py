@@ -77,8 +77,8 @@ def take_settings(job: HeldJob, settings: BaseSettings) -> None:
         raise InputError(
             f"The crawl file of {job.ident} in Redis cannot be read: {fault}. Submit it again."
         )
-    asked = _crawl_file_settings(job.copy.config, job.ident)
-    for name, value in {**asked, **_clamped(asked, settings)}.items():
+    wished = _crawl_file_settings(job.copy.config, job.ident)
+    for name, value in {**wished, **_clamped(wished, settings)}.items():
         settings.set(name, value, "spider")
     agent = record.get("user_agent", "")
     if agent and agent.isascii() and agent.isprintable():
@@ -91,13 +91,13 @@ def take_settings(job: HeldJob, settings: BaseSettings) -> None:
         settings.set(f"{PREFIX}IGNORE_SETS", "", "spider")
 
 
-def _clamped(asked: Mapping[str, Any], settings: BaseSettings) -> dict[str, Any]:
-    """Return those of the settings *asked* for that go beyond the machine's caps, brought back to them.
+def _clamped(wished: Mapping[str, Any], settings: BaseSettings) -> dict[str, Any]:
+    """Return those of the *wished* settings that go beyond the machine's caps, brought back to them.
 
     Raises UsageError for one that cannot be followed at all.
     """
     own = CrawlConfig.from_settings(dict(settings))
-    theirs = CrawlConfig.from_settings({**dict(settings), **asked})
+    theirs = CrawlConfig.from_settings({**dict(settings), **wished})
     found: dict[str, Any] = {}
     for names, beyond in ((_AT_MOST, max), (_AT_LEAST, min)):
         for name in names:

@@ -1,9 +1,9 @@
-"""Answers: what this crawl has archived and gives to the browser again in place of asking a server.
+"""Archived responses: what this crawl has archived and gives to the browser in place of a server.
 
-A GET is answered from here where the server's caching rules allow it (RFC 9111: `max-age`, `Vary`), or
-where what it brought is a requisite: a script, a style sheet, a font or an image is requested once in a
-crawl. What is under way is waited for. Memory is bounded; what was used longest ago goes first, and is
-read from the archive again, as is what was there before (`earlier`).
+A GET gets its response from here where the server's caching rules allow it (RFC 9111: `max-age`,
+`Vary`), or where what it brought is a requisite: a script, a style sheet, a font or an image is
+requested once in a crawl. What is under way is waited for. Memory is bounded; what was used longest ago
+goes first, and is read from the archive again, as is what was there before (`earlier`).
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _MAX_AGE = re.compile(rb"(?:^|[,\s])max-age=([0-9]{1,9})")
 _LASTING = frozenset({200, 301, 308, 404, 410})
 
 
-class KnownAnswer(NamedTuple):
+class KnownResponse(NamedTuple):
     """A response that is in the archive."""
 
-    asked: BrowserRequest
+    request: BrowserRequest
     """The request that it was a response to."""
     reply: ProxyReply
     content: bytes
@@ -43,7 +43,7 @@ class KnownAnswer(NamedTuple):
     """Chromium's word for what was requested."""
 
 
-class _KeptAnswer(NamedTuple):
+class _KeptResponse(NamedTuple):
     reply: ProxyReply
     content: bytes
     varies: dict[bytes, bytes]
@@ -52,7 +52,7 @@ class _KeptAnswer(NamedTuple):
     """The moment up to which it is fresh; infinite for a requisite."""
 
 
-class ArchivedAnswers:
+class ArchivedResponses:
     """The responses of one crawl; *clock* gives monotonic seconds.
 
     *earlier* returns what the archive has of a URL besides; None for nothing.
@@ -63,76 +63,76 @@ class ArchivedAnswers:
         *,
         clock: Callable[[], float],
         most_bytes: int = MOST_BYTES,
-        earlier: Callable[[str], Awaitable[KnownAnswer | None]] | None = None,
+        earlier: Callable[[str], Awaitable[KnownResponse | None]] | None = None,
     ) -> None:
         self._clock = clock
         self._earlier = earlier
         self._most_bytes = most_bytes
-        self._kept: OrderedDict[str, _KeptAnswer] = OrderedDict()
+        self._kept: OrderedDict[str, _KeptResponse] = OrderedDict()
         self._bytes = 0
         self._under_way: dict[str, asyncio.Future[None]] = {}
 
-    async def find(self, asked: BrowserRequest) -> ProxyReply | None:
-        """Return the response to *asked*, waiting for one that is under way; None where none is.
+    async def find(self, request: BrowserRequest) -> ProxyReply | None:
+        """Return the response to *request*, waiting for one that is under way; None where none is.
 
-        Then a server is asked, and `done` has to be called afterwards, whatever came of it.
+        Then a server is contacted, and `done` has to be called afterwards, whatever came of it.
         """
-        if asked.method != "GET":
+        if request.method != "GET":
             return None
-        while (waiting := self._under_way.get(asked.url)) is not None:
+        while (waiting := self._under_way.get(request.url)) is not None:
             await asyncio.shield(waiting)
-            if (reply := self._known(asked)) is not None:
+            if (reply := self._known(request)) is not None:
                 return reply
-        if (reply := self._known(asked)) is not None:
+        if (reply := self._known(request)) is not None:
             return reply
-        self._under_way[asked.url] = asyncio.get_running_loop().create_future()
+        self._under_way[request.url] = asyncio.get_running_loop().create_future()
         if self._earlier is None:
             return None
         try:
-            if (found := await self._earlier(asked.url)) is not None:
-                self.keep(found.asked, found.reply, found.content, kind=found.kind)
-            reply = self._known(asked)
+            if (found := await self._earlier(request.url)) is not None:
+                self.keep(found.request, found.reply, found.content, kind=found.kind)
+            reply = self._known(request)
         except BaseException:
-            self.done(asked)
+            self.done(request)
             raise
         if reply is not None:
-            self.done(asked)
+            self.done(request)
         return reply
 
-    def done(self, asked: BrowserRequest) -> None:
-        """Let those go on who wait for the response to *asked*."""
-        waiting = self._under_way.pop(asked.url, None) if asked.method == "GET" else None
+    def done(self, request: BrowserRequest) -> None:
+        """Let those go on who wait for the response to *request*."""
+        waiting = self._under_way.pop(request.url, None) if request.method == "GET" else None
         if waiting is not None:
             waiting.set_result(None)
 
-    def keep(self, asked: BrowserRequest, reply: ProxyReply, content: bytes, *, kind: str) -> None:
+    def keep(self, request: BrowserRequest, reply: ProxyReply, content: bytes, *, kind: str) -> None:
         """Keep *reply*, with the body *content*, where it may serve a later request.
 
         *kind* is Chromium's word for what was requested.
         """
         until = self._fresh_until(reply, kind)
         names = _varying(reply.fields)
-        if asked.method != "GET" or len(content) > LARGEST or until <= self._clock() or b"*" in names:
+        if request.method != "GET" or len(content) > LARGEST or until <= self._clock() or b"*" in names:
             return
-        self._drop(asked.url)
-        varies = {name: asked.field(name) for name in names}
-        self._kept[asked.url] = _KeptAnswer(reply._replace(body=()), content, varies, until)
+        self._drop(request.url)
+        varies = {name: request.field(name) for name in names}
+        self._kept[request.url] = _KeptResponse(reply._replace(body=()), content, varies, until)
         self._bytes += len(content)
         while self._bytes > self._most_bytes:
             self._drop(next(iter(self._kept)))
 
-    def _known(self, asked: BrowserRequest) -> ProxyReply | None:
-        kept = self._kept.get(asked.url)
+    def _known(self, request: BrowserRequest) -> ProxyReply | None:
+        kept = self._kept.get(request.url)
         if kept is None:
             return None
-        if kept.until != _ALWAYS and b"no-cache" in asked.field(b"cache-control"):
+        if kept.until != _ALWAYS and b"no-cache" in request.field(b"cache-control"):
             return None
         if kept.until <= self._clock():
-            self._drop(asked.url)
+            self._drop(request.url)
             return None
-        if any(asked.field(name) != value for name, value in kept.varies.items()):
+        if any(request.field(name) != value for name, value in kept.varies.items()):
             return None
-        self._kept.move_to_end(asked.url)
+        self._kept.move_to_end(request.url)
         return kept.reply._replace(body=(kept.content,))
 
     def _drop(self, url: str) -> None:

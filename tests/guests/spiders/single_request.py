@@ -1,12 +1,12 @@
-"""Asks for one page, as its arguments say: through a proxy, from an address, in a browser."""
+"""Requests one page, as its arguments say: through a proxy, from an address, in a browser."""
 
 import json
 
 from scrapy import Request, Spider
 
 
-class AskingSpider(Spider):
-    name = "asking"
+class SingleRequestSpider(Spider):
+    name = "single_request"
 
     def __init__(self, site, url="", meta="{}", **kwargs):
         super().__init__(**kwargs)

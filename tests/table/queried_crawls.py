@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from table.asked_captures import NOON, write_rows
-from table.asked_table import EOT
+from table.queried_captures import NOON, write_rows
+from table.queried_table import EOT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,9 +1,9 @@
-"""Answers: what the demo site sends for each path, as bytes, and how it sends them.
+"""Responses: what the demo site sends for each path, as bytes, and how it sends them.
 
-Most paths are files of `site/`, with validators, and are answered 304 where those still hold. The others
+Most paths are files of `site/`, with validators, and get 304 where those still hold. The others
 show one oddity of the web each:
 
-| Path | Answer |
+| Path | Response |
 |--|--|
 | `/lamp-room`, `/lamp-house` | 301, then 302, to `/lamp.html` |
 | `/lost-volume.html` | 404 |
@@ -15,7 +15,7 @@ show one oddity of the web each:
 | `/torn-page.html` | the connection is closed before the body is complete |
 | `/wreck.html` | the connection is reset before a byte is sent |
 
-No answer has a `Date` or anything else that changes: the same request gives the same bytes, so that an
+No response has a `Date` or anything else that changes: the same request gives the same bytes, so that an
 archive of the site can be compared with it. Nothing here opens a socket.
 """
 
@@ -49,7 +49,7 @@ _NEEDS_BASE = {".txt", ".xml"}
 
 
 class Ending(Enum):
-    """What becomes of the connection after an answer."""
+    """What becomes of the connection after a response."""
 
     KEEP = auto()
     CLOSE = auto()
@@ -57,7 +57,7 @@ class Ending(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SiteResponse:
     """What is sent for one request."""
 
     pieces: tuple[bytes, ...]
@@ -66,16 +66,16 @@ class Answer:
 
     @property
     def wire(self) -> bytes:
-        """Every byte of the answer."""
+        """Every byte of the response."""
         return b"".join(self.pieces)
 
 
-class Answers:
-    """The answers of a site whose address is *base*, such as `http://127.0.0.1:8000/`."""
+class SiteResponses:
+    """The responses of a site whose address is *base*, such as `http://127.0.0.1:8000/`."""
 
     def __init__(self, base: str) -> None:
         self._files = {target: _file(path, base) for target, path in _targets().items()}
-        self._oddities: dict[str, Callable[[bytes], Answer]] = {
+        self._oddities: dict[str, Callable[[bytes], SiteResponse]] = {
             "/lamp-room": lambda _: _redirect("301 Moved Permanently", base + "lamp-house"),
             "/lamp-house": lambda _: _redirect("302 Found", "/lamp.html"),
             "/lost-volume.html": lambda page: _page("404 Not Found", page),
@@ -84,16 +84,16 @@ class Answers:
             "/guest-book.html": _repeated,
             "/fog.html": _slow,
             "/torn-page.html": _torn,
-            "/wreck.html": lambda _: Answer((), Ending.RESET),
+            "/wreck.html": lambda _: SiteResponse((), Ending.RESET),
         }
 
     @property
     def targets(self) -> set[str]:
-        """Every path that is answered with something other than the 404 for unknown ones."""
+        """Every path that has something other than the 404 for unknown ones."""
         return set(self._files) | set(self._oddities)
 
-    def answer(self, target: str, headers: Mapping[str, str]) -> Answer:
-        """Return the answer to a GET of *target*; names in *headers* may have any case."""
+    def respond(self, target: str, headers: Mapping[str, str]) -> SiteResponse:
+        """Return the response to a GET of *target*; names in *headers* may have any case."""
         path = target.partition("?")[0]
         if path in self._oddities:
             content = self._files[path][1] if path in self._files else b""
@@ -104,7 +104,7 @@ class Answers:
 
 
 def _targets() -> dict[str, Path]:
-    """Return every file of the site under the path that it answers to."""
+    """Return every file of the site under the path that it responds to."""
     files = {f"/{path.relative_to(SITE).as_posix()}": path for path in SITE.rglob("*") if path.is_file()}
     return {target.removesuffix("index.html"): path for target, path in files.items()}
 
@@ -119,13 +119,13 @@ def _file(path: Path, base: str) -> tuple[str, bytes]:
     return _TYPES[path.suffix], content
 
 
-def _static(media_type: str, content: bytes, headers: Mapping[str, str]) -> Answer:
+def _static(media_type: str, content: bytes, headers: Mapping[str, str]) -> SiteResponse:
     etag = f'"{hashlib.sha1(content, usedforsecurity=False).hexdigest()[:16]}"'
     validators = [f"ETag: {etag}", f"Last-Modified: {format_datetime(LAST_MODIFIED, usegmt=True)}"]
     if _unchanged(etag, headers):
-        return Answer((_head("304 Not Modified", *validators),))
+        return SiteResponse((_head("304 Not Modified", *validators),))
     length = f"Content-Length: {len(content)}"
-    return Answer((_head("200 OK", f"Content-Type: {media_type}", length, *validators) + content,))
+    return SiteResponse((_head("200 OK", f"Content-Type: {media_type}", length, *validators) + content,))
 
 
 def _unchanged(etag: str, headers: Mapping[str, str]) -> bool:
@@ -143,27 +143,27 @@ def _head(status: str, *lines: str) -> bytes:
     return "".join(f"{line}\r\n" for line in (f"HTTP/1.1 {status}", *lines, "")).encode()
 
 
-def _page(status: str, page: bytes) -> Answer:
-    return Answer(
+def _page(status: str, page: bytes) -> SiteResponse:
+    return SiteResponse(
         (_head(status, f"Content-Type: {_TYPES['.html']}", f"Content-Length: {len(page)}") + page,)
     )
 
 
-def _redirect(status: str, location: str) -> Answer:
-    return Answer((_head(status, f"Location: {location}", "Content-Length: 0"),))
+def _redirect(status: str, location: str) -> SiteResponse:
+    return SiteResponse((_head(status, f"Location: {location}", "Content-Length: 0"),))
 
 
-def _chunked(page: bytes) -> Answer:
+def _chunked(page: bytes) -> SiteResponse:
     fields = ("Content-Encoding: gzip", "Vary: Accept-Encoding", "Transfer-Encoding: chunked")
     packed = gzip.compress(page, mtime=0)
     parts = [packed[start : start + 400] for start in range(0, len(packed), 400)]
     chunks = b"".join(b"%X\r\n%b\r\n" % (len(part), part) for part in parts)
-    return Answer(
+    return SiteResponse(
         (_head("200 OK", f"Content-Type: {_TYPES['.html']}", *fields) + chunks + b"0\r\n\r\n",)
     )
 
 
-def _repeated(page: bytes) -> Answer:
+def _repeated(page: bytes) -> SiteResponse:
     head = _head(
         "200 OK",
         "content-TYPE: text/html; charset=utf-8",
@@ -174,15 +174,15 @@ def _repeated(page: bytes) -> Answer:
         f"CONTENT-LENGTH: {len(page)}",
         "X-Empty:",
     )
-    return Answer((head + page,))
+    return SiteResponse((head + page,))
 
 
-def _slow(page: bytes) -> Answer:
+def _slow(page: bytes) -> SiteResponse:
     (whole,) = _page("200 OK", page).pieces
-    return Answer((whole[: -len(page)], page))
+    return SiteResponse((whole[: -len(page)], page))
 
 
-def _torn(page: bytes) -> Answer:
+def _torn(page: bytes) -> SiteResponse:
     missing = 1879
     head = _head(
         "200 OK",
@@ -190,4 +190,4 @@ def _torn(page: bytes) -> Answer:
         f"Content-Length: {len(page) + missing}",
         "Connection: close",
     )
-    return Answer((head + page,), Ending.CLOSE)
+    return SiteResponse((head + page,), Ending.CLOSE)

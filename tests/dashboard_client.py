@@ -1,4 +1,4 @@
-"""Asking a dashboard, as a browser's page of its own or as a program would."""
+"""A client of a dashboard, as a browser's page of its own or as a program would."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IDENT = "1q2qydhkeh3gfnrcxuf6py70b"
 OTHER = "43z7a11vo6of3a7i173441dtc"
 
 
-class Asking:
+class DashboardClient:
     """A client of one dashboard that knows the token against forged requests."""
 
     def __init__(self, url: str, **keywords: Any) -> None:
@@ -44,17 +44,17 @@ class Asking:
 
     def submit(self, url: str = "http://example.org/", **said: Any) -> str:
         """Submit a job and return its ident."""
-        answer = self.post("/jobs", {"url": url, **said})
-        assert answer.status_code == 201, answer.text
-        return str(answer.json()["ident"])
+        response = self.post("/jobs", {"url": url, **said})
+        assert response.status_code == 201, response.text
+        return str(response.json()["ident"])
 
     def events(self, query: str = "", **headers: str) -> Iterator[tuple[str, Any, str]]:
         """Yield the events of the stream: name, what it says, id."""
         sent = {k.replace("_", "-"): v for k, v in headers.items()}
-        with self.client.stream("GET", f"/api/v1/events?{query}", headers=sent) as answer:
-            assert answer.status_code == 200, answer.read()
+        with self.client.stream("GET", f"/api/v1/events?{query}", headers=sent) as response:
+            assert response.status_code == 200, response.read()
             name, said, number = "", None, ""
-            for line in answer.iter_lines():
+            for line in response.iter_lines():
                 field, _, value = line.partition(": ")
                 if field == "event":
                     name = value
