@@ -9,6 +9,7 @@ import typer
 
 from amicrawl.archive.report import figures_of, page_of_crawl
 from amicrawl.cli.archive_files import check_output_file
+from amicrawl.cli.options import check_directory
 from amicrawl.disk import Disk, replace_file
 from amicrawl.terminal import counted
 
@@ -30,6 +31,8 @@ def report(
     The page is one file without scripts that needs no network. A running or killed crawl has one, too.
     Example: amicrawl report ami-out -o report.html
     """
+    for crawl in (directory, *([compare] if compare is not None else ())):
+        check_directory(crawl)
     check_output_file(output, option="-o")
     figures = figures_of(directory, older=compare)
     asked = figures.crawl.get("asked")

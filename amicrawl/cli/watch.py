@@ -13,9 +13,8 @@ from typing import Annotated
 
 import typer
 
-from amicrawl.cli.options import Port, check_installed
+from amicrawl.cli.options import Port, check_directory, check_installed
 from amicrawl.disk import Disk
-from amicrawl.errors import InputError
 
 NEEDED = ("jinja2", "python_multipart", "starlette", "uvicorn")
 PORT = 8651
@@ -36,8 +35,8 @@ def watch(directory: Crawl, port: Port = PORT, beside: Beside = False) -> None:
     if beside:
         parent = os.getppid()
         threading.Thread(target=_end_with, args=(parent, stop), daemon=True).start()
-    elif not directory.is_dir():
-        raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
+    else:
+        check_directory(directory)
     from amicrawl.crawl import write_control  # noqa: PLC0415  # Scrapy's part is loaded when it is used
     from amicrawl.fleet.dashboard import serve_watch  # noqa: PLC0415  # the extra may be missing
 

@@ -155,6 +155,20 @@ def test_a_directory_without_a_crawl_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "r.html").exists()
 
 
+@pytest.mark.parametrize("name", ["a-file", "nothing"])
+@pytest.mark.parametrize("option", [[], ["--compare"]], ids=["crawl", "older crawl"])
+def test_what_is_no_directory_is_wrong_input_and_no_damage(
+    name: str, option: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "a-file").write_text("hello\n")
+    before = [str(tmp_path)] if option else []
+    done = CliRunner().invoke(app, ["report", *before, *option, str(tmp_path / name)])
+    assert isinstance(done.exception, InputError)
+    assert str(done.exception) == (
+        f"{tmp_path / name} is not a directory. Give the output directory of a crawl."
+    )
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_page_breaks_no_rule_of_accessibility_and_prints_on_four_pages(

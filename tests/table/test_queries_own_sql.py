@@ -216,7 +216,7 @@ def test_a_place_without_a_table_is_named(tmp_path: Path) -> None:
     for name, words in (
         ("missing", "does not exist"),
         ("empty", "holds no Parquet file"),
-        ("text.parquet", "cannot be read as a table"),
+        ("text.parquet", "is not a complete Parquet file: it does not end"),
         ("other.parquet", "is not a table to query"),
         ("both", "holds both"),
     ):

@@ -37,7 +37,7 @@ from amicrawl.archive.table.named_queries import (
 )
 from amicrawl.archive.table.read_only_sql import refuse_writing, statements_of
 from amicrawl.errors import InputError, OutputError, UsageError
-from amicrawl.parquet import NotWholeError, ParquetTable
+from amicrawl.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -322,7 +322,7 @@ def _reading(path: Path) -> Iterator[None]:
     """Turn an error of the engine's into one that says that *path* cannot be read."""
     try:
         yield
-    except (duckdb.Error, pa.ArrowException, OSError, NotWholeError) as error:
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
         _blame_on_room(error)
         reason = _first_line(error)
         raise InputError(f"{path} cannot be read as a table: {reason}. Check the file.") from error

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from amicrawl.cli.frontier.rows import AnyPath, hour_now
-from amicrawl.cli.options import AsJson, CrawlDirectory, json_text, print_lines
+from amicrawl.cli.options import AsJson, CrawlDirectory, check_directory, json_text, print_lines
 from amicrawl.config import Identity
 from amicrawl.crawl import read_policy, write_policy
 from amicrawl.disk import DirectoryLock, Disk
@@ -169,8 +169,7 @@ def rebuild(
 
     if directory.name == NAME and not (directory / NAME).is_dir():
         directory = directory.parent
-    if not directory.is_dir():
-        raise InputError(f"{directory} is not a directory. Give the output directory of a crawl.")
+    check_directory(directory)
     if not any(_is_of_a_crawl(path.name) for path in directory.iterdir()):
         raise InputError(f"{directory} holds no crawl. Give the output directory of one.")
     disk = Disk()
