@@ -26,7 +26,6 @@ from amicrawl.discovery import (
     links_of,
     make_selection,
     names_links,
-    set_names,
     words_of,
 )
 from amicrawl.frontier import Hop, Offer, Soft404Detector, Source, extended, fingerprint_of
@@ -125,7 +124,6 @@ class Following:
         self._of_pages = PageRequisites(max_page_requisites, key_of=key_of)
         self._calendars = Calendars(calendar_pages)
         self._met: dict[tuple[Kind, bool], set[str]] = {}
-        self._sets = frozenset(set_names())
         self._patterns_seen = selection.ignores.added
         self.on_elsewhere: Callable[[list[Offer]], None] | None = None
         """Keeps the offers of other partitions; None where those find their links themselves."""
@@ -259,22 +257,6 @@ class Following:
             return ""
         ignored = ignores.match(page.url, primary=self._primary(page))
         return f"ignored by {ignored.expression}" if ignored is not None else ""
-
-    @property
-    def ignored(self) -> dict[str, int]:
-        """URLs that each ignore pattern has kept out, those that kept out most first; none without."""
-        hits = self.selection.ignores.hits
-        found = sorted(((-count, text) for text, count in hits.items() if count))
-        return {text: -count for count, text in found}
-
-    @property
-    def ignored_by_sets(self) -> dict[str, int]:
-        """Links that each shipped set of patterns has kept out; none without."""
-        ignores, found = self.selection.ignores, Counter[str]()
-        for text, count in ignores.hits.items():
-            if count and (source := ignores.source_of(text)) in self._sets:
-                found[source] += count
-        return dict(found.most_common())
 
     def sitemaps(self, urls: Iterable[str], *, via: str) -> Iterator[Offer]:
         """Yield offers of the sitemaps *urls* that robots.txt, *via*, names for hosts of this crawl."""

@@ -380,14 +380,13 @@ class Run(CrawlState):
         if self.recorder.fault is None and self.held is not None:
             self.held.finish(self, reason, self.tally.as_dict())
         elif self.recorder.fault is None and "output" in vars(self):
-            links = self.following.counts if self.following is not None else None
-            ignored = self.following.ignored if self.following is not None else None
+            following = self.following
             self.output.finish(
                 reason,
                 self.tally.as_dict(),
                 unfinished=self.waiting > 0 or not self.tally.seeds_ended,
-                links=links,
-                ignored=ignored,
+                links=None if following is None else following.counts,
+                ignored=None if following is None else following.selection.ignores.kept_out,
                 unkept=self.unkept.as_dict() if self.unkept is not None else None,
             )
 

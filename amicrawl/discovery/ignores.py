@@ -21,7 +21,7 @@ an expression that begins with `#` or white space cannot be written.
 from __future__ import annotations
 
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from functools import cache
 from importlib import resources
 from typing import TYPE_CHECKING, NamedTuple
@@ -133,6 +133,21 @@ class IgnoreSet:
     def hits(self) -> Mapping[str, int]:
         """URLs that each expression has kept out, in the order in which they were added."""
         return self._hits
+
+    @property
+    def kept_out(self) -> dict[str, int]:
+        """URLs that each expression has kept out, those that kept out most first; none without."""
+        found = sorted((-count, text) for text, count in self._hits.items() if count)
+        return {text: -count for count, text in found}
+
+    @property
+    def kept_out_by_sets(self) -> dict[str, int]:
+        """URLs that each shipped set has kept out, in the same order; none without."""
+        names, found = set(set_names()), Counter[str]()
+        for text, count in self._hits.items():
+            if count and (source := self.source_of(text)) in names:
+                found[source] += count
+        return dict(found.most_common())
 
     def source_of(self, expression: str) -> str:
         """Return who added *expression*; empty if unknown."""

@@ -33,6 +33,20 @@ def test_hits_are_counted_and_shown_in_the_order_of_adding(ignores: IgnoreSet) -
     assert list(ignores.hits.items()) == [("/b/", 2), (r"/\d+$", 1), ("/never/", 0)]
 
 
+def test_what_kept_urls_out_is_named_the_busiest_first_and_sets_by_their_names(
+    ignores: IgnoreSet,
+) -> None:
+    for expression in ("/once/", "/twice/", "/never/"):
+        ignores.add(expression)
+    ignores.add_set("blogs")
+    share = "https://www.blogger.com/share-post.g?blogID=1"
+    for url in ("http://x/once/", "http://x/twice/", "http://x/twice/", share, share, share):
+        ignores.match(url)
+    assert list(ignores.kept_out.values()) == [3, 2, 1]
+    assert list(ignores.kept_out)[1:] == ["/twice/", "/once/"]
+    assert ignores.kept_out_by_sets == {"blogs": 3}
+
+
 def test_a_literal_is_reported_before_others_and_then_the_first_added(ignores: IgnoreSet) -> None:
     for expression in (r"/[a]/", "/c/", "/b/", r"/[b]/"):
         ignores.add(expression)

@@ -282,7 +282,7 @@ class Steering:
             "links": {} if run.following is None else dict(run.following.counts),
             "ignored": {}
             if run.following is None
-            else dict(islice(run.following.ignored.items(), _FEW)),
+            else dict(islice(run.following.selection.ignores.kept_out.items(), _FEW)),
             "hosts": [host._asdict() for host in self._busy.found(most=_HOSTS)],
         }
 

@@ -239,7 +239,7 @@ class Progress:
         run, where = self._run, str(self._run.config.directory)
         note = unreached(run.tally) if reason == "finished" and run.tally.reached_nothing else ""
         if run.following is not None:
-            note += dropped(run.following.ignored_by_sets)
+            note += dropped(run.following.selection.ignores.kept_out_by_sets)
         if run.unkept is not None:
             note += _said_of(run.unkept.as_dict(), where)
         if reason == "finished" and not run.tally.rows:
