@@ -1,12 +1,41 @@
-"""The clock of everything that has a deadline: it only runs forward, also through a machine's sleep."""
+"""The clock of everything that has a deadline, and moments as records and tables have them.
+
+The clock only runs forward, also through a machine's sleep.
+"""
 
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def steady_clock() -> float:
     """Return seconds that only run forward, those that the machine sleeps included."""
     return time.clock_gettime(_CLOCK)
+
+
+def warc_date(moment: datetime) -> str:
+    """Return *moment* as `WARC-Date`: UTC with three digits of fraction, which WARC/1.1 allows."""
+    since = moment - _EPOCH
+    return f"{_second(since.days, since.seconds)}.{since.microseconds // 1000:03d}Z"
+
+
+@lru_cache(maxsize=256)
+def _second(days: int, seconds: int) -> str:
+    return (_EPOCH + timedelta(days, seconds)).isoformat()[:-6]
+
+
+def unix_ms(moment: datetime) -> int:
+    """Return *moment* in Unix milliseconds; exact, unlike a float of seconds."""
+    since = moment - _EPOCH
+    # A division by a timedelta takes five times as long, and each page needs it three times.
+    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
+
+
+def from_unix_ms(milliseconds: int) -> datetime:
+    """Return the UTC moment of *milliseconds*; OverflowError beyond the years 1 to 9999."""
+    return _EPOCH + timedelta(milliseconds=milliseconds)

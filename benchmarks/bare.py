@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, BinaryIO
 import uvloop
 from isal import igzip_lib
 
+from amicrawl.clock import warc_date
 from amicrawl.config import TlsPolicy
 from amicrawl.fetch import Guard, Limits, Wire, WireRequest
 from amicrawl.record.digests import labelled
-from amicrawl.record.warc import LEVEL, warc_date
+from amicrawl.record.warc import LEVEL
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -72,9 +72,7 @@ SLOW = (
     "project/test_doors.py",
     "project/test_one_meaning.py",
     "record/test_captures_table.py",
-    "record/test_item_bucket.py",
     "record/test_repair.py",
-    "record/test_rsync_bucket.py",
     "report/test_chart_pictures.py",
     "report/test_spark_summary.py",
     "report/test_summary_adds_up.py",
@@ -85,6 +83,8 @@ SLOW = (
     "table/test_queries.py",
     "table/test_queries_own_sql.py",
     "table/test_table_writer.py",
+    "uploads/test_item_bucket.py",
+    "uploads/test_rsync_bucket.py",
 )
 """What takes more than two seconds of CPU a file, by path below `tests`."""
 

@@ -20,15 +20,9 @@ import pyarrow.compute as pc
 from amicrawl.discovery import charset_of, decoded
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import InputError, UsageError
+from amicrawl.listing import TABLE_NAME, read_history
 from amicrawl.message import final_head, status_of
-from amicrawl.record import (
-    CAPTURES,
-    TABLE_NAME,
-    capture_batches,
-    read_history,
-    request_before,
-    stored,
-)
+from amicrawl.record import CAPTURES, capture_batches, request_before, stored
 from amicrawl.urls import Fetchable, fetchable
 
 if TYPE_CHECKING:
@@ -38,7 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-    from amicrawl.record import CaptureItem, CrawlHistory
+    from amicrawl.listing import CrawlHistory
+    from amicrawl.record import CaptureItem
 
 BODY_LIMIT = 64 << 20
 """Bytes of a body, and of a decoded one, that are kept in memory; a longer one is read in blocks."""

@@ -30,7 +30,8 @@ from amicrawl.errors import (
     OutputError,
     UsageError,
 )
-from amicrawl.record import TABLE_NAME, capture_batches, row_in
+from amicrawl.listing import TABLE_NAME
+from amicrawl.record import capture_batches, row_in
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator

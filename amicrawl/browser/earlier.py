@@ -14,8 +14,9 @@ from amicrawl.browser.archived_responses import LARGEST, KnownResponse, is_requi
 from amicrawl.browser.proxy import BrowserRequest, ProxyReply
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import AmicrawlError
+from amicrawl.listing import TABLE_NAME
 from amicrawl.message import header_fields
-from amicrawl.record import TABLE_NAME, opened_index, request_before, row_in, stored
+from amicrawl.record import opened_index, request_before, row_in, stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

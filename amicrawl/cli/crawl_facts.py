@@ -19,8 +19,9 @@ import pyarrow.compute as pc
 from amicrawl.capture import Failure
 from amicrawl.disk import OPEN_SUFFIX, is_locked
 from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.listing import FILE_NAME, TABLE_NAME, read_crawl_json
 from amicrawl.parquet import NotWholeError, ParquetTable
-from amicrawl.record import FILE_NAME, TABLE_NAME, journals, read_crawl_json, read_rows
+from amicrawl.record import journals, read_rows
 from amicrawl.record.journal import NAMES
 from amicrawl.seed import earlier_indexes
 

@@ -22,9 +22,9 @@ from amicrawl.discovery import Kind, Selection, date_in, make_selection
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier import Hop, Trap, classify
 from amicrawl.jsontext import parsed_file
+from amicrawl.listing import FILE_NAME, read_crawl_json
 from amicrawl.meguri import Status
 from amicrawl.politeness import RobotsCache, robots_url
-from amicrawl.record import FILE_NAME, read_crawl_json
 from amicrawl.terminal import harmless
 from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
 

@@ -11,12 +11,12 @@ import typer
 from amicrawl.cli.options import CrawlDirectory, check_directory
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
-from amicrawl.record import Uploads, check_keeps_state, open_bucket
 from amicrawl.record.repair import repair as repair_directory
 from amicrawl.terminal import counted, harmless, human_size
+from amicrawl.uploads import Uploads, check_keeps_state, open_bucket
 
 if TYPE_CHECKING:
-    from amicrawl.record import SealedFile
+    from amicrawl.listing import SealedFile
 
 
 def repair(directory: CrawlDirectory) -> None:

@@ -39,8 +39,8 @@ from amicrawl.fleet.jobs import (
     tell_to_drain,
     url_of_job,
 )
-from amicrawl.record import open_bucket
 from amicrawl.terminal import harmless, human_size, human_span
+from amicrawl.uploads import open_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

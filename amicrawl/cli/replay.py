@@ -17,7 +17,7 @@ import typer
 import amicrawl
 from amicrawl.cli.options import CrawlDirectory, Port, check_directory
 from amicrawl.errors import InputError, UsageError
-from amicrawl.record import read_crawl_json
+from amicrawl.listing import read_crawl_json
 from amicrawl.terminal import counted
 
 PORT = 8652

@@ -39,8 +39,8 @@ from amicrawl.fleet.sharing import (
 )
 from amicrawl.fleet.sharing.creation import MOST_STARTS
 from amicrawl.fleet.sharing.share import INBOX, MOST_PARTITIONS
-from amicrawl.record import check_keeps_state, open_bucket
 from amicrawl.seed import open_seed
+from amicrawl.uploads import check_keeps_state, open_bucket
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 
 if TYPE_CHECKING:

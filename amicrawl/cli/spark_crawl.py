@@ -14,7 +14,7 @@ from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.fleet.spark import MOST_PARTITIONS, SparkCrawl, crawl_on_spark
-from amicrawl.record import check_bucket_url, check_keeps_state
+from amicrawl.uploads import check_bucket_url, check_keeps_state
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

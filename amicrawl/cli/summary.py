@@ -37,7 +37,8 @@ from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.options import EngineOptions, Quiet, check_installed, grouped
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, OutputError, UsageError
-from amicrawl.record import FILE_NAME, TABLE_NAME, read_crawl_json, unkept_sentences
+from amicrawl.listing import FILE_NAME, TABLE_NAME, read_crawl_json
+from amicrawl.record import unkept_sentences
 from amicrawl.terminal import ProgressBar, counted, harmless
 
 if TYPE_CHECKING:

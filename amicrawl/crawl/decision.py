@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from amicrawl.clock import unix_ms
 from amicrawl.frontier import Found, Outcome
 from amicrawl.politeness import retry_after_seconds
-from amicrawl.record import OF_SEED, Provenance, unix_ms, validators_of
+from amicrawl.record import OF_SEED, Provenance, validators_of
 from amicrawl.urls import resolve
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Failure
-from amicrawl.record import TABLE_NAME
+from amicrawl.listing import TABLE_NAME
 from amicrawl.record.captures import COLUMNS, EMPTY
 
 if TYPE_CHECKING:

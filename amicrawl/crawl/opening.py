@@ -28,9 +28,9 @@ from amicrawl.frontier import (
     kept_out,
     make_due,
 )
+from amicrawl.listing import read_crawl_json
 from amicrawl.meguri import IDENTITY, Cause, LivePartition
 from amicrawl.politeness import LONGEST_UNREACHED
-from amicrawl.record import read_crawl_json
 from amicrawl.seed import earlier_indexes
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from amicrawl.config import SECRET_FIELDS
 from amicrawl.crawl.credentials import redaction_note
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.record import Archive, CrawlJson, expanded
+from amicrawl.listing import CrawlJson, expanded
+from amicrawl.record import Archive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
 
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl.recorder import Recorder
-    from amicrawl.record import Repaired, SealedFile
+    from amicrawl.listing import SealedFile
+    from amicrawl.record import Repaired
 
 logger = logging.getLogger(__name__)
 

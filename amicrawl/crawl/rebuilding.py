@@ -26,10 +26,11 @@ from amicrawl.crawl.resuming import UNREAD_LINKS, Look
 from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.frontier import Offer, Source, frontier_over
+from amicrawl.listing import SUFFIX
 from amicrawl.meguri import IDENTITY, INDEX_ROWS, WAITING, LivePartition, Status, best_state
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.reading import Members
-from amicrawl.record import SUFFIX, rebuilt, row_of
+from amicrawl.record import rebuilt, row_of
 from amicrawl.record.read_back import RECORD_TYPES
 from amicrawl.seed import earlier_indexes
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key

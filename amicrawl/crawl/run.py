@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     from amicrawl.crawl.visit import Exchanger, Links, Rule
     from amicrawl.fetch import Resolver, Wire, WireRequest
     from amicrawl.frontier import Dispatch, DurableFrontier
-    from amicrawl.record import SealedFile, Unkept
+    from amicrawl.listing import SealedFile
+    from amicrawl.record import Unkept
     from amicrawl.seed import Seed
 
 _NO_SPEC = CrawlSpec()

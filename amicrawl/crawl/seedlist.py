@@ -21,7 +21,7 @@ from amicrawl.crawl.feeding import SkippedLine, feed, offer_seed, on_a_thread
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import run_of
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, UsageError
-from amicrawl.record import read_crawl_json
+from amicrawl.listing import read_crawl_json
 from amicrawl.seed import Seed, count_entries, open_seed
 from amicrawl.urls import Refused, fetchable, without_userinfo
 

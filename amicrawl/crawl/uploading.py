@@ -8,7 +8,7 @@ end of the crawl what is left is tried a few times more, then it is left to `ami
 
 A file is sent a few seconds after it was sealed, so that the frontier has forced to disk what it knows
 of the pages in it: with `AMICRAWL_REMOVE_UPLOADED` the file itself will be gone by then.
-`record/upload.py` has the rules.
+`uploads/upload.py` has the rules.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from scrapy.exceptions import NotConfigured
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError, UsageError
-from amicrawl.record import (
+from amicrawl.uploads import (
     ConflictError,
     NotAsSealedError,
     StoppedError,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from amicrawl.crawl.run import Run
-    from amicrawl.record import SealedFile
+    from amicrawl.listing import SealedFile
 
 
 logger = logging.getLogger(__name__)

@@ -21,7 +21,7 @@ from amicrawl.crawlfile.secrets import ENV, FILE, exposure, is_reference
 from amicrawl.discovery import IgnoreSet, Scope, set_names
 from amicrawl.errors import UsageError
 from amicrawl.fetch import proxy_of
-from amicrawl.record import check_bucket_url
+from amicrawl.uploads import check_bucket_url
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.disk import is_locked
 from amicrawl.errors import DamagedFileError
-from amicrawl.record import FILE_NAME, read_crawl_json
+from amicrawl.listing import FILE_NAME, read_crawl_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -22,22 +22,15 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl import __version__
 from amicrawl.capture import NO_BODY, Failure
+from amicrawl.clock import unix_ms
 from amicrawl.config import PREFIX, SECRET_FIELDS, Dedup, Durability
 from amicrawl.disk import DirectoryLock, Disk
-from amicrawl.record.crawl_json import known_files
+from amicrawl.listing import DEFAULT_PREFIX, known_files
 from amicrawl.record.digests import digests_of
-from amicrawl.record.files import DEFAULT_PREFIX
 from amicrawl.record.journal import CapturesJournal
 from amicrawl.record.repair import repair_locked
 from amicrawl.record.revisit import Original, Originals, decide, may_be_original
-from amicrawl.record.warc import (
-    URI_LIMIT,
-    RecordIds,
-    exchange_records,
-    resource_records,
-    target_uri,
-    unix_ms,
-)
+from amicrawl.record.warc import URI_LIMIT, RecordIds, exchange_records, resource_records, target_uri
 from amicrawl.record.writer import WarcWriter, next_number
 
 if TYPE_CHECKING:
@@ -47,9 +40,9 @@ if TYPE_CHECKING:
 
     from amicrawl.capture import Capture
     from amicrawl.config import CrawlConfig
+    from amicrawl.listing import SealedFile
     from amicrawl.record.captures import CaptureItem
     from amicrawl.record.digests import Digests
-    from amicrawl.record.files import SealedFile
     from amicrawl.record.repair import Repaired
     from amicrawl.record.warc import Record
 

@@ -53,7 +53,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from amicrawl.capture import Failure
-from amicrawl.record.warc import target_uri, unix_ms
+from amicrawl.clock import unix_ms
+from amicrawl.record.warc import target_uri
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

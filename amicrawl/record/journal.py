@@ -20,17 +20,17 @@ from typing import IO, TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.disk import OutputFile, Trust, explained, remove_durably
+from amicrawl.listing import TABLE_NAME
 from amicrawl.record.captures import COLUMNS, EMPTY, NULLABLE, row_of
 from amicrawl.record.digests import digests_of
-from amicrawl.record.files import TABLE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from amicrawl.disk import Disk
+    from amicrawl.listing import SealedFile
     from amicrawl.record.captures import CaptureItem, Row
-    from amicrawl.record.files import SealedFile
 
 
 JOURNAL_NAME = "captures-{:05d}"

@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
 from amicrawl.capture import Capture, Truncation
+from amicrawl.clock import unix_ms
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.message import final_head, is_chunked, status_of
 from amicrawl.reading import MemberBody, Members
 from amicrawl.record.captures import CaptureItem, Provenance
 from amicrawl.record.digests import digests_of
-from amicrawl.record.files import described
 from amicrawl.record.revisit import Original, Profile
-from amicrawl.record.warc import unix_ms
 from amicrawl.record.writer import RecordLocation
 from amicrawl.seed import Seed
 
@@ -30,18 +29,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.reading import RecordMember
-    from amicrawl.record.files import SealedFile
 
 _GZIP_BEGIN = b"\x1f\x8b\x08"
 _REQUEST_LIMIT = 1024**2
-
-
-def described_warc(path: Path) -> SealedFile:
-    """Read the WARC file *path*, and describe it."""
-    with path.open("rb") as stream:
-        records = sum(1 for _ in Members(stream))
-    return described(path, records=records)
-
 
 RECORD_TYPES = frozenset({"response", "revisit"})
 """The types of record that have a row."""

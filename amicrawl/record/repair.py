@@ -32,17 +32,19 @@ from amicrawl.disk import (
     rename_durably,
 )
 from amicrawl.errors import OutputError
-from amicrawl.reading import Members
-from amicrawl.record.captures import row_of
-from amicrawl.record.crawl_json import FILE_NAME, known_files, last_prefix
-from amicrawl.record.files import (
+from amicrawl.listing import (
     DEFAULT_PREFIX,
+    FILE_NAME,
     SUFFIX,
     TABLE_NAME,
     TAIL_SUFFIX,
     described,
+    known_files,
+    last_prefix,
     unsealed_prefix,
 )
+from amicrawl.reading import Members
+from amicrawl.record.captures import row_of
 from amicrawl.record.journal import NAMES, journals, read_rows, remove_taken_in
 from amicrawl.record.read_back import RECORD_TYPES, rebuilt
 from amicrawl.record.warc import GZIP_WINDOW
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record.files import SealedFile
+    from amicrawl.listing import SealedFile
     from amicrawl.record.journal import DamagedLine, RowTuple
 
 DAMAGE_LIMIT = 1000

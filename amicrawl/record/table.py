@@ -27,9 +27,9 @@ import pyarrow.parquet as pq
 from amicrawl import __version__
 from amicrawl.disk import OutputFile
 from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.listing import TABLE_NAME, SealedFile, described
 from amicrawl.parquet import NotWholeError, ParquetTable
 from amicrawl.record.captures import COLUMNS, EMPTY, NULLABLE
-from amicrawl.record.files import TABLE_NAME, SealedFile, described
 from amicrawl.record.journal import (
     LAST_JOURNAL,
     LINE_LIMIT,

@@ -30,7 +30,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import lru_cache
 from itertools import chain
@@ -40,11 +39,14 @@ from urllib.parse import quote_from_bytes
 from isal import igzip_lib, isal_zlib
 
 from amicrawl.capture import NO_BODY
+from amicrawl.clock import from_unix_ms, warc_date
 from amicrawl.errors import AmicrawlError
 from amicrawl.record.digests import block_digest
 from amicrawl.record.revisit import Profile
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     Fields = list[tuple[str, str]]
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -67,7 +69,6 @@ _UUID_FIXED = bytes.fromhex("00000000000040008000000000000000")
 """The version of a random UUID, 4, and its variant (RFC 9562, 5.4) ..."""
 _UUID_FREE = bytes.fromhex("ffffffffffff0fff3fffffffffffffff")
 """... and the bits that are random."""
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NOT_IN_URI = re.compile(rb"[^!-~]")
 
 
@@ -153,29 +154,6 @@ def target_uri(url: str) -> str:
     return _NOT_IN_URI.sub(
         lambda match: quote_from_bytes(match[0]).encode(), url.encode("utf-8", "surrogatepass")
     ).decode()
-
-
-def warc_date(moment: datetime) -> str:
-    """Return *moment* as `WARC-Date`: UTC with three digits of fraction, which WARC/1.1 allows."""
-    since = moment - _EPOCH
-    return f"{_second(since.days, since.seconds)}.{since.microseconds // 1000:03d}Z"
-
-
-@lru_cache(maxsize=256)
-def _second(days: int, seconds: int) -> str:
-    return (_EPOCH + timedelta(days, seconds)).isoformat()[:-6]
-
-
-def unix_ms(moment: datetime) -> int:
-    """Return *moment* in Unix milliseconds; exact, unlike a float of seconds."""
-    since = moment - _EPOCH
-    # A division by a timedelta takes five times as long, and each page needs it three times.
-    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
-
-
-def from_unix_ms(milliseconds: int) -> datetime:
-    """Return the UTC moment of *milliseconds*; OverflowError beyond the years 1 to 9999."""
-    return _EPOCH + timedelta(milliseconds=milliseconds)
 
 
 class RecordIds:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from amicrawl.disk import OutputFile, Trust, explained, explanation
-from amicrawl.record.files import DEFAULT_PREFIX, SealedFile, number_in, warc_name
+from amicrawl.listing import DEFAULT_PREFIX, SealedFile, number_in, warc_name
 from amicrawl.record.warc import gzip_member, warcinfo_record, write_gzip_member
 
 if TYPE_CHECKING:

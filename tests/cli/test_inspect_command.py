@@ -22,7 +22,7 @@ from amicrawl.capture import Failure
 from amicrawl.cli.inspect import inspect, list_records
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
-from amicrawl.record import CrawlJson
+from amicrawl.listing import CrawlJson
 from amicrawl.seed import Seed
 from amicrawl.terminal import aligned, harmless, human_size
 

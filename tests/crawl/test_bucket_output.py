@@ -23,8 +23,8 @@ from object_store import CREDENTIALS, ObjectStore
 
 from amicrawl.crawl.uploading import LAST_TRIES, Uploader
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError
-from amicrawl.record import SealedFile
-from amicrawl.record.upload import ConflictError
+from amicrawl.listing import SealedFile
+from amicrawl.uploads.upload import ConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

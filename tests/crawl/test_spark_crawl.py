@@ -40,8 +40,8 @@ from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batche
 from amicrawl.fleet.spark.seed_partitions import PARTITIONED, partitioned
 from amicrawl.frontier import Source
 from amicrawl.meguri import shard_of
-from amicrawl.record.bucket import open_bucket
 from amicrawl.seed import BatchReader, Seed, SeedFormat, open_seed
+from amicrawl.uploads.bucket import open_bucket
 from amicrawl.urls import url_key
 
 if TYPE_CHECKING:

@@ -52,11 +52,11 @@ from amicrawl.fleet.jobs.pipeline_record import (
     tell_to_drain,
 )
 from amicrawl.fleet.jobs.record import encoded_info, info_of
-from amicrawl.record.bucket import check_bucket_url, open_bucket
-from amicrawl.record.files import SealedFile
-from amicrawl.record.internet_archive import identifier_of
-from amicrawl.record.uploaded import Uploaded, UploadManifest
+from amicrawl.listing.files import SealedFile
+from amicrawl.listing.uploaded import Uploaded, UploadManifest
 from amicrawl.record.writer import next_number
+from amicrawl.uploads.bucket import check_bucket_url, open_bucket
+from amicrawl.uploads.internet_archive import identifier_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ from warcio.archiveiterator import ArchiveIterator
 from amicrawl.capture import BytesBody, Capture, Failure
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
+from amicrawl.listing.files import DEFAULT_PREFIX
 from amicrawl.record import Archive, CaptureItem
-from amicrawl.record.files import DEFAULT_PREFIX
 from amicrawl.record.warc import RecordIds
 from amicrawl.record.writer import WarcWriter
 from amicrawl.seed import Seed
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from amicrawl.record import SealedFile
+    from amicrawl.listing import SealedFile
 
 Read = TypeVar("Read")
 

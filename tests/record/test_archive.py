@@ -23,18 +23,18 @@ from record.exchanges import (
     table_rows,
 )
 
+from amicrawl.clock import unix_ms
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.record.archive import SYNC_BYTES, warcinfo_fields
-from amicrawl.record.warc import unix_ms
 from amicrawl.seed import Seed, open_seed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.capture import Capture
-    from amicrawl.record import SealedFile
+    from amicrawl.listing import SealedFile
 
 
 class NotingDisk(Disk):

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from record.exchanges import BEGAN, HEAD, NOT_MODIFIED, capture, failed, item
 
 from amicrawl.capture import Failure, Tls, Truncation
+from amicrawl.clock import unix_ms
 from amicrawl.record import CAPTURES, CaptureItem
 from amicrawl.record.captures import ERROR_LIMIT, VALIDATOR_LIMIT, header_text, host_of, row_of
-from amicrawl.record.warc import unix_ms
 from amicrawl.record.writer import RecordLocation
 from amicrawl.seed import Seed
 

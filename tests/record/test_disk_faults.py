@@ -32,7 +32,7 @@ from record.exchanges import (
 
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.record import CrawlJson
+from amicrawl.listing import CrawlJson
 from amicrawl.record.archive import WarcStage
 from amicrawl.record.repair import repair
 from amicrawl.record.warc import RecordIds

@@ -8,6 +8,7 @@ import pytest
 from record.exchanges import BEGAN, HEAD, NOT_MODIFIED, REQUEST, capture, numbered_bytes
 
 from amicrawl.capture import Tls, Truncation
+from amicrawl.clock import warc_date
 from amicrawl.record.digests import block_digest, digests_of
 from amicrawl.record.revisit import Original, Profile, RevisitDecision
 from amicrawl.record.warc import (
@@ -16,7 +17,6 @@ from amicrawl.record.warc import (
     RecordType,
     encode_record,
     exchange_records,
-    warc_date,
     warcinfo_record,
 )
 

@@ -16,6 +16,7 @@ from record.exchanges import BEGAN, numbered_bytes
 from warcio.archiveiterator import ArchiveIterator
 
 from amicrawl.capture import BytesBody
+from amicrawl.clock import from_unix_ms, unix_ms, warc_date
 from amicrawl.errors import AmicrawlError
 from amicrawl.record.warc import (
     Record,
@@ -24,11 +25,8 @@ from amicrawl.record.warc import (
     encode_head,
     encode_record,
     field_lines,
-    from_unix_ms,
     gzip_member,
     target_uri,
-    unix_ms,
-    warc_date,
     write_gzip_member,
 )
 

@@ -18,18 +18,8 @@ import xxhash
 
 from amicrawl.capture import Failure
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.record import (
-    NAMES,
-    TABLE_NAME,
-    CrawlHistory,
-    journals,
-    opened_index,
-    read_crawl_json,
-    read_history,
-    read_rows,
-    row_in,
-    unkept_sentences,
-)
+from amicrawl.listing import TABLE_NAME, CrawlHistory, read_crawl_json, read_history
+from amicrawl.record import NAMES, journals, opened_index, read_rows, row_in, unkept_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,17 +20,11 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 from isal import isal_zlib
 
 from amicrawl import __version__
+from amicrawl.clock import warc_date
 from amicrawl.disk import Disk, OutputFile, explained
 from amicrawl.errors import UsageError
 from amicrawl.reading import Members, warc_head
-from amicrawl.record import (
-    Record,
-    RecordIds,
-    RecordType,
-    field_lines,
-    gzip_member,
-    warc_date,
-)
+from amicrawl.record import Record, RecordIds, RecordType, field_lines, gzip_member
 from amicrawl.record.warc import GZIP_WINDOW
 
 if TYPE_CHECKING:

@@ -17,8 +17,9 @@ from amicrawl.crawl import read_policy, write_policy
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, UsageError
 from amicrawl.frontier import failed, make_due
+from amicrawl.listing import read_crawl_json
 from amicrawl.meguri import STATUSES, WAITING, LivePartition, Status, find_damage, frontier_directory
-from amicrawl.record import read_crawl_json, repair_locked
+from amicrawl.record import repair_locked
 from amicrawl.seed import open_seed
 from amicrawl.terminal import counted, harmless
 from amicrawl.urls import text_of

@@ -28,15 +28,9 @@ from amicrawl.crawl.robots_file import joined_text
 from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
+from amicrawl.listing import TABLE_NAME, CrawlJson, SealedFile, known_files, read_crawl_json
 from amicrawl.meguri import deal_frontier, gather_frontiers
-from amicrawl.record import (
-    TABLE_NAME,
-    CrawlJson,
-    SealedFile,
-    joined_unkept,
-    known_files,
-    read_crawl_json,
-)
+from amicrawl.record import joined_unkept
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -43,7 +43,7 @@ from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.crawl.watching.stopping import own_memory
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.record import COUNTS, HistoryFile
+from amicrawl.listing import COUNTS, HistoryFile
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -32,7 +32,7 @@ from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_
 from amicrawl.crawl.watching.stopping import free_bytes, own_memory
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
-from amicrawl.record import COUNTS, HistoryFile
+from amicrawl.listing import COUNTS, HistoryFile
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:

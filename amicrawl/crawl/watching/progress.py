@@ -36,7 +36,8 @@ from amicrawl.crawl.watching.screen import (
     summary,
     unreached,
 )
-from amicrawl.record import read_crawl_json, unkept_sentences
+from amicrawl.listing import read_crawl_json
+from amicrawl.record import unkept_sentences
 from amicrawl.terminal import LiveLines, harmless
 
 if TYPE_CHECKING:

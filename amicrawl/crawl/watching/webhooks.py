@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from amicrawl.crawl.run import Run
-    from amicrawl.record import SealedFile
+    from amicrawl.listing import SealedFile
 
 
 PATIENCE = 15.0

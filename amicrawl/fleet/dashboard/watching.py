@@ -35,7 +35,7 @@ from amicrawl.fleet.dashboard.users import Role
 from amicrawl.fleet.dashboard.visitors import Visitor, Visitors
 from amicrawl.fleet.dashboard.wording import FILTERS, fraction, plain, text_of, whole
 from amicrawl.jsontext import parsed_file
-from amicrawl.record import read_crawl_json, read_history
+from amicrawl.listing import read_crawl_json, read_history
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

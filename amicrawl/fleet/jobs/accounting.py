@@ -17,8 +17,8 @@ import pyarrow.compute as pc
 from amicrawl.capture import Failure, Truncation
 from amicrawl.fleet.jobs import logs
 from amicrawl.fleet.jobs.redis_values import hash_at
+from amicrawl.listing import TABLE_NAME
 from amicrawl.parquet import ParquetTable
-from amicrawl.record import TABLE_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

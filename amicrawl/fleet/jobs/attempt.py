@@ -17,7 +17,7 @@ from amicrawl.fleet.jobs.checkpoint import SLOTS, Checkpoints, Copying, checkpoi
 from amicrawl.fleet.jobs.data_directory import is_base, new_base, raise_fence
 from amicrawl.fleet.jobs.job_bucket import NothingToFetchError, fetch, fetch_finished, ship
 from amicrawl.fleet.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
-from amicrawl.record import keeps_state
+from amicrawl.uploads import keeps_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from amicrawl.fleet.jobs.lease import Claim
     from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
     from amicrawl.fleet.jobs.logs import Inbox
-    from amicrawl.record import UploadProgress
+    from amicrawl.uploads import UploadProgress
 
 logger = logging.getLogger(__name__)
 

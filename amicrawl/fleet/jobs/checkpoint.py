@@ -28,15 +28,14 @@ from amicrawl.crawl import Outbox
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jsontext import parsed
-from amicrawl.record import open_bucket, small_object
-from amicrawl.record.bucket import BLOCK
+from amicrawl.uploads import BLOCK, open_bucket, small_object
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record import Bucket
+    from amicrawl.uploads import Bucket
 
 logger = logging.getLogger(__name__)
 

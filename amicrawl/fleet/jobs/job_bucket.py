@@ -25,39 +25,43 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
+from amicrawl.clock import warc_date
 from amicrawl.disk import OutputFile, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError
 from amicrawl.fleet.jobs.checkpoint import is_fetched, path_of, restore_checkpoint
 from amicrawl.fleet.jobs.data_directory import JobCopy
-from amicrawl.record import (
+from amicrawl.listing import (
+    DEFAULT_PREFIX,
     FILE_NAME,
+    MANIFEST_NAME,
+    SIZE_LIMIT,
     SUFFIX,
     TABLE_NAME,
     NotAManifestError,
     SealedFile,
     Uploaded,
-    UploadProgress,
-    Uploads,
     decoded,
-    keeps_state,
     number_in,
-    open_bucket,
     read_crawl_json,
     read_manifest,
-    small_object,
-    warc_date,
     warc_name,
+)
+from amicrawl.uploads import (
+    UploadProgress,
+    Uploads,
+    keeps_state,
+    open_bucket,
+    small_object,
     with_metadata,
 )
-from amicrawl.record.files import DEFAULT_PREFIX
-from amicrawl.record.uploaded import MANIFEST_NAME, SIZE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record import Bucket, UploadManifest
+    from amicrawl.listing import UploadManifest
+    from amicrawl.uploads import Bucket
 
 ROOM = 1000
 """Numbers of WARC files that are left to a machine that is believed dead."""

@@ -30,7 +30,8 @@ from amicrawl.fleet.jobs import (
 )
 from amicrawl.fleet.sharing.exchange import BatchExchange
 from amicrawl.fleet.sharing.share import Share, checked_name
-from amicrawl.record import TABLE_NAME, opened_index
+from amicrawl.listing import TABLE_NAME
+from amicrawl.record import opened_index
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -48,7 +48,7 @@ from amicrawl.fleet.jobs import (
     unit_of,
 )
 from amicrawl.fleet.sharing.share import Ended, NoPartition, directory_of
-from amicrawl.record import open_bucket
+from amicrawl.uploads import open_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

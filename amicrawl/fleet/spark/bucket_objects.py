@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.jsontext import parsed
-from amicrawl.record import small_object
+from amicrawl.uploads import small_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.record import Bucket
+    from amicrawl.uploads import Bucket
 
 RUN = "run.json"
 MANIFEST = "manifest.json"

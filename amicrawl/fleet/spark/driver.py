@@ -28,14 +28,14 @@ from amicrawl.fleet.spark.bucket_objects import MANIFEST, RUN, read_json, write_
 from amicrawl.fleet.spark.leases import LeaseServer
 from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batches_for
 from amicrawl.fleet.spark.seed_partitions import PARTITIONED, opened_list, partitioned
-from amicrawl.record import open_bucket
+from amicrawl.uploads import open_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from amicrawl.record import Bucket
+    from amicrawl.uploads import Bucket
 
 FORMAT = 1
 MOST_PARTITIONS = 100_000

@@ -36,7 +36,9 @@ from amicrawl.fleet.spark.bucket_objects import (
     write_json,
 )
 from amicrawl.fleet.spark.leases import Address, PartitionLease
-from amicrawl.record import TABLE_NAME, open_bucket, opened_index, read_crawl_json, read_manifest
+from amicrawl.listing import TABLE_NAME, read_crawl_json, read_manifest
+from amicrawl.record import opened_index
+from amicrawl.uploads import open_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

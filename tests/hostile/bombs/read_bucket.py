@@ -15,9 +15,9 @@ from amicrawl.fleet.jobs.checkpoint import restore_checkpoint
 from amicrawl.fleet.jobs.job_bucket import fetch
 from amicrawl.fleet.sharing.worker import fetch_state
 from amicrawl.fleet.spark.bucket_objects import read_json
-from amicrawl.record.bucket import open_bucket
-from amicrawl.record.internet_archive import ItemBucket
-from amicrawl.record.item_client import ItemClient
+from amicrawl.uploads.bucket import open_bucket
+from amicrawl.uploads.internet_archive import ItemBucket
+from amicrawl.uploads.item_client import ItemClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable

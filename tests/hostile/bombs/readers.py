@@ -49,11 +49,13 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "a directory of a crawl": (
         *("cli/explain.py", "crawl/policy.py", "crawl/robots_file.py"),
-        *("record/crawl_json.py", "record/history.py", "record/uploaded.py"),
+        *("listing/crawl_json.py", "listing/history.py", "listing/uploaded.py"),
         *("record/journal.py", "record/repair.py", "jsontext.py", "fleet/dashboard/watching.py"),
         "fleet/dashboard/shown_pages.py",
     ),
-    "bucket": (*("fleet/spark/bucket_objects.py", "fleet/jobs/checkpoint.py", "record/item_client.py"),),
+    "bucket": (
+        *("fleet/spark/bucket_objects.py", "fleet/jobs/checkpoint.py", "uploads/item_client.py"),
+    ),
     "Redis": (
         *(
             "fleet/dashboard/views.py",

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from isal import igzip_lib
 
 from amicrawl import __version__
+from amicrawl.clock import warc_date
 from amicrawl.disk import Disk, OutputFile
-from amicrawl.record import RecordIds, target_uri, warc_date
+from amicrawl.record import RecordIds, target_uri
 from amicrawl.record.warc import LEVEL
 
 if TYPE_CHECKING:

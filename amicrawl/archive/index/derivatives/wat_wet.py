@@ -24,8 +24,9 @@ from amicrawl.archive.index.derivatives.file import (
     uri_of,
 )
 from amicrawl.archive.index.derivatives.links import html_metadata
+from amicrawl.clock import warc_date
 from amicrawl.reading import Container
-from amicrawl.record import target_uri, warc_date
+from amicrawl.record import target_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -35,9 +35,10 @@ from amicrawl.archive.index.sidecar.findings import (
     written,
 )
 from amicrawl.archive.lines import LineFile
+from amicrawl.clock import warc_date
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
-from amicrawl.record import RecordIds, warc_date
+from amicrawl.record import RecordIds
 from amicrawl.record.warc import LEVEL
 
 if TYPE_CHECKING:

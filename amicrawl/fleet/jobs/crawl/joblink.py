@@ -28,7 +28,8 @@ from amicrawl.fleet.jobs.crawl.reporting import JobFacts, JobLog
 from amicrawl.fleet.jobs.data_directory import write_copy
 from amicrawl.fleet.jobs.link import CrawlLink, Fed
 from amicrawl.fleet.jobs.live_settings import FIELDS, live_settings
-from amicrawl.record import TABLE_NAME, unkept_sentences
+from amicrawl.listing import TABLE_NAME
+from amicrawl.record import unkept_sentences
 
 if TYPE_CHECKING:
     from pathlib import Path

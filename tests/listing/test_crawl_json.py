@@ -11,8 +11,8 @@ from record.exchanges import BEGAN, capture, item, names_in, open_archive, pages
 
 from amicrawl.disk import Disk
 from amicrawl.errors import DamagedFileError
-from amicrawl.record import CrawlJson, SealedFile
-from amicrawl.record.crawl_json import known_files
+from amicrawl.listing import CrawlJson, SealedFile
+from amicrawl.listing.crawl_json import known_files
 
 if TYPE_CHECKING:
     from pathlib import Path

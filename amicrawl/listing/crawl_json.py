@@ -30,13 +30,12 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl import __version__
+from amicrawl.clock import warc_date
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError
 from amicrawl.jsontext import parsed
-from amicrawl.record.files import DEFAULT_PREFIX, SealedFile
-from amicrawl.record.read_back import described_warc
-from amicrawl.record.uploaded import is_plain, read_manifest
-from amicrawl.record.warc import warc_date
+from amicrawl.listing.files import DEFAULT_PREFIX, SealedFile, described_warc
+from amicrawl.listing.uploaded import is_plain, read_manifest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -21,7 +21,7 @@ import orjson
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError
 from amicrawl.jsontext import parsed
-from amicrawl.record.files import SealedFile
+from amicrawl.listing.files import SealedFile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -23,11 +23,11 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from amicrawl.disk import OPEN_SUFFIX, OutputFile
 from amicrawl.errors import OutputError, UsageError
-from amicrawl.record.internet_archive import SCHEME as ITEM_SCHEME
-from amicrawl.record.internet_archive import ItemBucket, check_item_url
-from amicrawl.record.item_client import ItemClient
-from amicrawl.record.rsync import SCHEMES as RSYNC_SCHEMES
-from amicrawl.record.rsync import RsyncBucket, check_rsync_url
+from amicrawl.uploads.internet_archive import SCHEME as ITEM_SCHEME
+from amicrawl.uploads.internet_archive import ItemBucket, check_item_url
+from amicrawl.uploads.item_client import ItemClient
+from amicrawl.uploads.rsync import SCHEMES as RSYNC_SCHEMES
+from amicrawl.uploads.rsync import RsyncBucket, check_rsync_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

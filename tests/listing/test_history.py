@@ -6,8 +6,8 @@ import itertools
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import Disk
-from amicrawl.record import HistoryFile, read_history
-from amicrawl.record.history import HISTORY_NAME
+from amicrawl.listing import HistoryFile, read_history
+from amicrawl.listing.history import HISTORY_NAME
 
 if TYPE_CHECKING:
     from pathlib import Path

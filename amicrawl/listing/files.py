@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import UsageError
+from amicrawl.reading import Members
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -110,3 +111,10 @@ def described(path: Path, *, records: int) -> SealedFile:
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256")
     return SealedFile(path.name, path.stat().st_size, records, digest.hexdigest())
+
+
+def described_warc(path: Path) -> SealedFile:
+    """Read the WARC file *path*, and describe it."""
+    with path.open("rb") as stream:
+        records = sum(1 for _ in Members(stream))
+    return described(path, records=records)

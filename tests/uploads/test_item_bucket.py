@@ -16,14 +16,14 @@ import trustme
 import warm_processes
 from item_store import KEYS, ItemStore
 from loopback import RawServer, environment, page
-from record.test_bucket import crawl, send_all, uploads
+from uploads.test_bucket import crawl, send_all, uploads
 
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
-from amicrawl.record.bucket import open_bucket
-from amicrawl.record.internet_archive import ItemBucket, identifier_of
-from amicrawl.record.item_client import BusyError, ItemClient
-from amicrawl.record.upload import ConflictError, NotShownError, StoppedError
+from amicrawl.uploads.bucket import open_bucket
+from amicrawl.uploads.internet_archive import ItemBucket, identifier_of
+from amicrawl.uploads.item_client import BusyError, ItemClient
+from amicrawl.uploads.upload import ConflictError, NotShownError, StoppedError
 
 if TYPE_CHECKING:
     import subprocess

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 import warm_processes
 from loopback import environment
-from record.test_bucket import contents, crawl, send_all, uploads
 from rsync_daemon import PASSWORD, USER, RsyncDaemon
+from uploads.test_bucket import contents, crawl, send_all, uploads
 
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
-from amicrawl.record.bucket import open_bucket
-from amicrawl.record.upload import ConflictError
+from amicrawl.uploads.bucket import open_bucket
+from amicrawl.uploads.upload import ConflictError
 
 if TYPE_CHECKING:
     import subprocess

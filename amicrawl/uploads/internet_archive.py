@@ -22,7 +22,7 @@ from amicrawl import __version__
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from amicrawl.record.item_client import ItemClient
+    from amicrawl.uploads.item_client import ItemClient
 
 SCHEME = "ia"
 BLOCK = 1024**2

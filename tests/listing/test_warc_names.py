@@ -10,12 +10,12 @@ from faulty_disks import QuickDisk
 from record.exchanges import BEGAN, member_at, open_archive, pages, table_rows, urls_of
 
 from amicrawl.errors import UsageError
-from amicrawl.record import CrawlJson
-from amicrawl.record.bucket import open_bucket
-from amicrawl.record.files import LONGEST, expanded, number_in, unsealed_prefix, warc_name
+from amicrawl.listing import CrawlJson
+from amicrawl.listing.files import LONGEST, expanded, number_in, unsealed_prefix, warc_name
+from amicrawl.listing.uploaded import is_plain
 from amicrawl.record.repair import repair
-from amicrawl.record.upload import Uploads
-from amicrawl.record.uploaded import is_plain
+from amicrawl.uploads.bucket import open_bucket
+from amicrawl.uploads.upload import Uploads
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,18 +21,19 @@ from record.exchanges import BEGAN, open_archive, pages, table_rows, urls_of
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, ExitCode, OutputError, UsageError
-from amicrawl.record import CrawlJson
-from amicrawl.record.bucket import DirectoryBucket, ObjectBucket, open_bucket
-from amicrawl.record.files import SealedFile
+from amicrawl.listing import CrawlJson
+from amicrawl.listing.files import SealedFile
 from amicrawl.record.repair import repair
-from amicrawl.record.upload import ConflictError, NotAsSealedError, StoppedError, UploadProgress, Uploads
 from amicrawl.record.writer import next_number
+from amicrawl.uploads.bucket import DirectoryBucket, ObjectBucket, open_bucket
+from amicrawl.uploads.progress import UploadProgress
+from amicrawl.uploads.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
 
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator
 
-    from amicrawl.record.bucket import Bucket
+    from amicrawl.uploads.bucket import Bucket
 
 WARCS = ["ami-00000.warc.gz", "ami-00001.warc.gz", "ami-00002.warc.gz"]
 

@@ -21,35 +21,34 @@ import hashlib
 import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlsplit
 
+from amicrawl.clock import warc_date
 from amicrawl.disk import explained, remove_durably
-from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
-from amicrawl.record.bucket import BLOCK, small_object
-from amicrawl.record.crawl_json import FILE_NAME, listed_files
-from amicrawl.record.files import SUFFIX, TABLE_NAME, SealedFile, described
-from amicrawl.record.internet_archive import ItemBucket, Reported
-from amicrawl.record.item_client import BusyError
-from amicrawl.record.read_back import described_warc
-from amicrawl.record.uploaded import (
+from amicrawl.errors import AmicrawlError, InputError, OutputError
+from amicrawl.listing import (
+    FILE_NAME,
     MANIFEST_NAME,
-    SIZE_LIMIT,
-    NotAManifestError,
+    SUFFIX,
+    TABLE_NAME,
+    SealedFile,
     Uploaded,
-    UploadManifest,
-    decoded,
+    described,
+    described_warc,
     is_plain,
-    read_manifest,
+    listed_files,
 )
-from amicrawl.record.warc import warc_date
+from amicrawl.uploads.belonging import manifest_for
+from amicrawl.uploads.bucket import BLOCK
+from amicrawl.uploads.internet_archive import ItemBucket, Reported
+from amicrawl.uploads.item_client import BusyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
     from datetime import datetime
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.record.bucket import Bucket
+    from amicrawl.uploads.bucket import Bucket
 
 
 _PATIENCE = (0.25, 0.5, 1.0, 2.0)
@@ -74,35 +73,6 @@ class StoppedError(AmicrawlError):
 
 class NotShownError(OutputError):
     """An item does not show a file that was taken for it: it may do so later."""
-
-
-class UploadProgress:
-    """How far the upload of some files is. One thread uploads, any may read."""
-
-    def __init__(self, files: Iterable[SealedFile]) -> None:
-        sizes = {file.name: file.size for file in files}
-        self._left = sizes
-        self._files, self._total = len(sizes), 2 * sum(sizes.values())
-        self._done = self._current = 0
-
-    def moved(self, size: int) -> None:
-        """Count *size* bytes that were sent, or read back: each of a file is both."""
-        self._current += size
-
-    def begin(self) -> None:
-        """Begin a file, or begin one again."""
-        self._current = 0
-
-    def end(self, file: SealedFile) -> None:
-        """Count *file*, which is in the bucket now."""
-        self._done, self._current = self._done + 2 * self._left.pop(file.name, 0), 0
-
-    def __str__(self) -> str:
-        """Return it as people read it: `uploading 3 of 7, 41 %`; `listed` once all are in the bucket."""
-        if not self._left:
-            return "listed"
-        share = 100 * (self._done + self._current) // self._total if self._total else 0
-        return f"uploading {self._files - len(self._left) + 1} of {self._files}, {min(share, 99)} %"
 
 
 class Uploads:
@@ -137,7 +107,7 @@ class Uploads:
         self._item = bucket if isinstance(bucket, ItemBucket) else None
         self._taken: dict[str, tuple[str, Reported | None]] = {}
         """MD5 of each file that the item has taken and not shown, and what it showed in its place."""
-        self._manifest = _manifest_for(directory, bucket)
+        self._manifest = manifest_for(directory, bucket)
         self._published = b""
         """What is known to be the manifest in the bucket."""
         self._verified: set[str] = set()
@@ -380,48 +350,3 @@ class _Explained:
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, OSError):
             raise OutputError(f"{self._name} could not be uploaded to {self._url}: {error}") from error
-
-
-def _manifest_for(directory: Path, bucket: Bucket) -> UploadManifest:
-    """Return the manifest of *directory*, completed by the one in *bucket*. Raises as `Uploads` does."""
-    here, there = read_manifest(directory), _manifest_in(bucket)
-    if here.bucket and _place(here.bucket) != _place(bucket.url):
-        raise UsageError(
-            f"{directory} was uploaded to {here.bucket}, and {bucket.url} is another bucket. Give the "
-            f"first, or move {MANIFEST_NAME} away to upload what is still here to the second."
-        )
-    known = {file.name: file.sha256 for file in listed_files(directory)}
-    known |= {name: each.file.sha256 for name, each in here.files.items()}
-    strange = [
-        name
-        for name, each in there.files.items()
-        if name.endswith(SUFFIX) and known.get(name) != each.file.sha256
-    ]
-    if strange:
-        raise UsageError(
-            f"{bucket.url} holds the files of another crawl ({strange[0]}, for one). Give each "
-            "directory a path of its own."
-        )
-    files = {**there.files, **here.files}
-    return UploadManifest(bucket.url, files, here.begun)
-
-
-def _manifest_in(bucket: Bucket) -> UploadManifest:
-    try:
-        content = small_object(bucket, MANIFEST_NAME, largest=SIZE_LIMIT)
-        return UploadManifest() if content is None else decoded(content)
-    except OSError as error:
-        raise OutputError(
-            f"{bucket.url} cannot be read: {error}. Check the credentials and the network."
-        ) from error
-    except NotAManifestError as error:
-        raise UsageError(
-            f"{bucket.url} holds an {MANIFEST_NAME} of something else: {error}. Choose another path."
-        ) from error
-
-
-def _place(url: str) -> tuple[str, ...]:
-    """Return what of *url* says where objects are, and not how they are reached."""
-    parts = urlsplit(url)
-    endpoint = parse_qs(parts.query).get("endpoint_override", [""])[0]
-    return parts.scheme, parts.netloc.rpartition("@")[2], parts.path.strip("/"), endpoint

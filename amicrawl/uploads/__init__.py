@@ -1,0 +1,59 @@
+"""Uploads: sealed files to a bucket, and what a bucket is.
+
+    sealed file, Bucket -> Uploads -> there, verified, and listed in uploaded.json
+
+`bucket` has the kinds of bucket that a URL names; `upload` the order in which a file counts as there;
+`belonging` says whose bucket it is. Every failure of a store is an OSError, or an OutputError with a
+sentence.
+"""
+
+from typing import TYPE_CHECKING
+
+from amicrawl.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from amicrawl.uploads.bucket import (
+        BLOCK,
+        Bucket,
+        check_bucket_url,
+        check_keeps_state,
+        keeps_state,
+        open_bucket,
+        small_object,
+    )
+    from amicrawl.uploads.internet_archive import with_metadata
+    from amicrawl.uploads.progress import UploadProgress
+    from amicrawl.uploads.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
+else:
+    __getattr__ = lazy_exports(
+        __name__,
+        BLOCK="bucket",
+        Bucket="bucket",
+        check_bucket_url="bucket",
+        check_keeps_state="bucket",
+        keeps_state="bucket",
+        open_bucket="bucket",
+        small_object="bucket",
+        with_metadata="internet_archive",
+        UploadProgress="progress",
+        ConflictError="upload",
+        NotAsSealedError="upload",
+        StoppedError="upload",
+        Uploads="upload",
+    )
+
+__all__ = [
+    "BLOCK",
+    "Bucket",
+    "ConflictError",
+    "NotAsSealedError",
+    "StoppedError",
+    "UploadProgress",
+    "Uploads",
+    "check_bucket_url",
+    "check_keeps_state",
+    "keeps_state",
+    "open_bucket",
+    "small_object",
+    "with_metadata",
+]
