@@ -82,16 +82,16 @@ class _ItemHandler(StoreHandler):
             return True
         if self.headers.get("Authorization") != _ALLOWED and not path.startswith("/metadata/"):
             said = b"<Error><Code>InvalidAccessKeyId</Code><Message>no %s</Message></Error>"
-            self._response(403, said % self.headers.get("Authorization", "").encode())
+            self._respond(403, said % self.headers.get("Authorization", "").encode())
             return True
         if self.command == "PUT" and (store.busy or time.monotonic() % 5 < store.fails):
             store.busy = max(store.busy - 1, 0)
             text = b"<Error><Code>SlowDown</Code><Message>Reduce your request rate.</Message></Error>"
-            self._response(503, text)
+            self._respond(503, text)
             return True
         if self.command == "PUT" and store.moves and not path.startswith("/node/"):
             where = store.leads_to or f"http://127.0.0.1:{store.port}/node"
-            self._response(307, b"", Location=where + path)
+            self._respond(307, b"", Location=where + path)
             return True
         return False
 
@@ -116,30 +116,30 @@ class _ItemHandler(StoreHandler):
         elif self.command == "PUT":
             self._take(key, body)
         elif parts.query == "check_auth=1":
-            self._response(200, b'{"authorized":true,"username":"x@y.example"}')
+            self._respond(200, b'{"authorized":true,"username":"x@y.example"}')
         elif what == "metadata":
             self._describe(rest)
         elif what == "download":
-            self._response(302, b"", Location=f"/items/{rest}")
+            self._respond(302, b"", Location=f"/items/{rest}")
         elif what == "items":
             content = store.seen(key)
-            self._response(200, content) if content is not None else self._response(404, b"")
+            self._respond(200, content) if content is not None else self._response(404, b"")
         else:
-            self._response(404, b"")
+            self._respond(404, b"")
         store.after(self.command, key)
 
     def _take(self, key: str, body: bytes) -> None:
         store = self.store
         given = self.headers.get("Content-MD5", "")
         if given and base64.b64decode(given) != hashlib.md5(body).digest():
-            self._response(400, b"<Error><Code>BadDigest</Code><Message>no</Message></Error>")
+            self._respond(400, b"<Error><Code>BadDigest</Code><Message>no</Message></Error>")
             return
         store.sent[key] += 1
         store.heads[key] = self.headers
         if key.rpartition("/")[2] in store.spoils:
             body = b"x" + body[1:]
         store.write(key, body)
-        self._response(200, b"")
+        self._respond(200, b"")
 
     def _describe(self, identifier: str) -> None:
         files = []
@@ -149,4 +149,4 @@ class _ItemHandler(StoreHandler):
             if content is not None:
                 md5 = hashlib.md5(content).hexdigest()
                 files.append({"name": name, "size": str(len(content)), "md5": md5, "source": "original"})
-        self._response(200, json.dumps({"files": files} if files else {}).encode())
+        self._respond(200, json.dumps({"files": files} if files else {}).encode())
