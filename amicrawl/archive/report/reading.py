@@ -17,8 +17,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from amicrawl.archive.lines import octet_blocks
 from amicrawl.archive.location import Location, reachable
 from amicrawl.archive.report.counting import counted
@@ -27,6 +25,7 @@ from amicrawl.archive.report.counts_json import counts_from_json
 from amicrawl.archive.report.inputs import STDIN, InputFile, files_of, is_archive, is_parquet
 from amicrawl.archive.report.line_batches import Legends, cdx_lines, cdxj_lines
 from amicrawl.archive.report.rows import layout_named
+from amicrawl.archive.steady_memory import steady_memory
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -44,7 +43,6 @@ KINDS = ("cdx7", "cdx9", "cdx10", "cdx11", "cdxj", "zipnum", "parquet", "capture
 """Formats that `--from` can name."""
 
 _BLOCK = 2 * 1024**2
-_KEPT = 31 * 1024**2
 _AHEAD = 2
 _SNIFFED = 1 << 16
 _LINES_SNIFFED = 20
@@ -94,7 +92,6 @@ def count_files(
     """
     check_kind(kind)
     reading = ReadingProgress(Counts(rules=rules))
-    _keep_what_is_freed()
     is_piped = any(file.location.name == STDIN for file in files)
     total = 0 if is_piped else sum(file.size for file in files)
     read = 0
@@ -103,7 +100,7 @@ def count_files(
         nonlocal read
         read += size
 
-    with ThreadPoolExecutor(threads) as pool:
+    with steady_memory(), ThreadPoolExecutor(threads) as pool:
         for location, _ in files:
             captures, skipped = reading.counts.captures, reading.counts.skipped.total()
             with _local_copy(location) as path:
@@ -192,15 +189,6 @@ def _local_copy(location: Location) -> Iterator[Path]:
 
 def _renamed(sentence: str, path: Path, location: Location) -> str:
     return sentence.replace(str(path), str(location))
-
-
-def _keep_what_is_freed() -> None:
-    """Have the allocator of glibc keep the memory of one block for the next.
-
-    It keeps twice the largest piece that it ever got back, else it requests the same pages from the
-    system again and again: a tenth of the processor time. This piece is given back untouched.
-    """
-    np.empty(_KEPT, np.uint8)
 
 
 def _parts(
