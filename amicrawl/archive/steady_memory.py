@@ -20,6 +20,7 @@ _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 _KEPT = 64 << 20
 _OWN_MAPPING = 32 << 20
 """Bytes from which on an allocation is given back at once; the C library takes no greater number."""
+_KEPT_OF_RECORDS = 4 << 20
 _DEFAULT = 128 << 10
 
 
@@ -42,12 +43,24 @@ def steady_memory() -> Iterator[None]:
 
     pool = pa.default_memory_pool()
     pa.set_memory_pool(pa.system_memory_pool())
-    _set(_KEPT, _OWN_MAPPING)
+    try:
+        with steady_heap(_KEPT, own_mapping=_OWN_MAPPING):
+            yield
+    finally:
+        pa.set_memory_pool(pool)
+
+
+@contextmanager
+def steady_heap(kept: int = _KEPT, *, own_mapping: int = _OWN_MAPPING) -> Iterator[None]:
+    """Keep what is freed, up to *kept* bytes, without Arrow's; larger pieces are given back at once.
+
+    A record takes a hundred kilobytes, just what the C library gives back by itself.
+    """
+    _set(kept, own_mapping)
     try:
         yield
     finally:
         _set(_DEFAULT, _DEFAULT)
-        pa.set_memory_pool(pool)
 
 
 def _set(kept: int, own_mapping: int) -> None:

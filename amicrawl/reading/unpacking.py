@@ -159,14 +159,20 @@ def gzip_pieces(stream: BinaryIO, start: int) -> Iterator[Piece]:
     It takes a quarter of the memory of `unpacked`, since a crawl that resumes has other uses for it.
     """
     stream.seek(start)
-    return _Units(stream, b"", _Gzip(_SMALL_FEED), base=start).pieces()
+    return _Units(stream, b"", _Gzip(_SMALL_FEED), base=start, gathered=0).pieces()
 
 
 class _Units:
     """The units of a packed file, one after the other."""
 
     def __init__(
-        self, stream: BinaryIO, begin: bytes, packing: _Gzip | _ZstdFrames, *, base: int = 0
+        self,
+        stream: BinaryIO,
+        begin: bytes,
+        packing: _Gzip | _ZstdFrames,
+        *,
+        base: int = 0,
+        gathered: int = PIECE,
     ) -> None:
         self._stream = stream
         self._packing = packing
@@ -175,6 +181,8 @@ class _Units:
         self._at = 0
         self._base = base
         """Offset in the file of the buffer's first byte."""
+        self._gathered = gathered
+        """Bytes of a unit from which on they are handed on before all are there."""
 
     def pieces(self) -> Iterator[Piece]:
         begins, feed, decoder_of = self._packing.begin.match, self._packing.feed, self._packing.decoder
@@ -211,17 +219,29 @@ class _Units:
             yield Piece(self._base + self._at, b"", -1, f"no {self._packing.name} begins here")
 
     def _unit(self, offset: int, decoder: _UnitDecoder, data: bytes) -> Generator[Piece, None, str]:
-        """Yield the unit at *offset*, which begins with *data*; return why it is not whole."""
-        while True:
+        """Yield the unit at *offset*, which begins with *data*; return why it is not whole.
+
+        It is gathered as far as a piece may go, since a record that comes as one is taken at a glance.
+        """
+        begun: list[bytes] = []
+        size, fault = len(data), ""
+        while not decoder.eof and not fault and size <= self._gathered:
+            begun.append(data)
+            data, fault = self._some(decoder)
+            size += len(data)
+        if begun and decoder.eof and size <= PIECE:
+            begun, data = [], b"".join([*begun, data])
+        for part in begun:
+            yield Piece(offset, part, -1, "")
+        while not fault:
             last = max(len(data) - PIECE, 0)
             for start in range(0, len(data) or decoder.eof, PIECE):
                 end = self._base + self._at if decoder.eof and start >= last else -1
                 yield Piece(offset, data[start : start + PIECE], end, "")
             if decoder.eof:
-                return ""
+                break
             data, fault = self._some(decoder)
-            if fault:
-                return fault
+        return fault
 
     def _some(self, decoder: _UnitDecoder) -> tuple[bytes, str]:
         """Inflate the next bytes; return what they stand for, or why they stand for nothing."""

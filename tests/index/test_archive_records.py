@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import random
 import re
 import tracemalloc
@@ -18,7 +19,7 @@ from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed,
 from amicrawl.errors import InputError
 from amicrawl.reading.framing import ARC_LINE, next_arc, next_warc
 from amicrawl.reading.records import Broken, Record, read_records
-from amicrawl.reading.unpacking import PIECE
+from amicrawl.reading.unpacking import PIECE, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -350,6 +351,27 @@ def test_a_head_that_ends_in_many_carriage_returns_is_read_wherever_its_pieces_a
     path.write_bytes(filler % room + b"x" * room + b"\r\n\r\n" + head + b"abc\r\n\r\n")
     records = list(read_records(path, on_broken=unexpected))
     assert [record.block_length for record in records] == [room, 3]
+
+
+def test_a_member_that_is_read_in_steps_comes_as_one_piece() -> None:
+    """Of octets that do not pack, so that it is a dozen steps long."""
+    member = gzip_member(random.Random(1).randbytes(200_000))
+    is_packed, pieces = unpacked(io.BytesIO(member * 2))
+    assert is_packed
+    assert [(len(each.data), each.end) for each in pieces] == [
+        (200_000, len(member)),
+        (200_000, 2 * len(member)),
+    ]
+
+
+def test_what_a_member_held_before_it_is_damaged_comes_before_the_fault() -> None:
+    member = bytearray(gzip_member(random.Random(1).randbytes(200_000)))
+    member[-5] ^= 1  # of the checksum
+    _, pieces = unpacked(io.BytesIO(bytes(member)))
+    *begun, last = pieces
+    assert sum(len(each.data) for each in begun) > 150_000
+    assert all(each.end == -1 for each in begun)
+    assert "damaged" in last.fault
 
 
 _BEGINS = ("WARC/1.0\r\nA:", "warc/1.1\nB:", "http://a/ 1.2.3.4 20260101000000 text/html 5\n")

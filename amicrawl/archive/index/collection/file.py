@@ -31,7 +31,7 @@ from amicrawl.archive.index.collection.products import (
     begun,
 )
 from amicrawl.archive.index.derivatives.file import LeftOutError, Maker
-from amicrawl.archive.steady_memory import collector_at_rest
+from amicrawl.archive.steady_memory import collector_at_rest, steady_heap
 from amicrawl.disk import Disk, explained, replace_file
 from amicrawl.errors import AmicrawlError, InputError
 from amicrawl.reading import paired, read_records
@@ -121,6 +121,7 @@ class ArchiveReader:
         with ExitStack() as stack:
             # Tokens of pages are many tuples and make no cycles; what does is looked for now and then.
             stack.enter_context(collector_at_rest())
+            stack.enter_context(steady_heap())
             products: dict[str, Product] = {}
             for name, product in begun(job, self._maker).items():
                 stack.callback(product.close)
