@@ -52,6 +52,28 @@ def test_what_libmagic_does_not_see_it_would_have_called_html(libmagic: Libmagic
     assert {given for given, _ in results} == {"text/html", "application/octet-stream"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("root", [XHTML + "<html>", "<!-- a page -->\n<html lang='en'>"])
+def test_a_page_behind_an_xml_declaration_it_would_have_called_xml(
+    libmagic: Libmagic, root: str
+) -> None:
+    begin = b"<?xml version='1.0' encoding='utf-8'?>\n" + root.encode()
+    others = [b"%PDF-1.4", b"#!/bin/sh", b"ustar", b"BEGIN:VCARD", b"{}", b"<rss>", b"<feed>"]
+    others += [bytes([octet]) * 3 for octet in range(256)]
+    pages = [begin + b"<body>" + other + b"</body></html>" for other in others]
+    results = [
+        (libmagic.identify(page, is_whole=True).media_type, libmagic.type_of(page)) for page in pages
+    ]
+    assert all(given == said for given, said in results)
+    assert {given for given, _ in results} == {"text/xml", "application/octet-stream"}
+
+
+def test_a_page_with_a_drawing_in_it_is_not_taken_for_the_drawing(libmagic: Libmagic) -> None:
+    page = b"<?xml version='1.0'?><html xmlns='http://www.w3.org/1999/xhtml'><p/><svg></svg></html>"
+    assert libmagic.type_of(page) == "image/svg+xml"
+    assert libmagic.identify(page, is_whole=True).media_type == "text/xml"
+
+
 @pytest.mark.parametrize(
     "begin", ["<!doctype htmlx>", "\ufeff<!doctype html>", "<html>", " <!doctype html>"]
 )

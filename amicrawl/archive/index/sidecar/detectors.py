@@ -83,7 +83,7 @@ _BY_NAME = {
 _MARKUP_BEGINS = re.compile(rb"(?:\xef\xbb\xbf)?\s*<")
 _LAST_LABEL = re.compile(r"(?a)[a-z]{2,24}")
 _LANGUAGE_LIST = re.compile(r"[A-Za-z0-9, -]{1,64}")
-_VOTE = "vote 6"
+_VOTE = "vote 7"
 """How types are decided on; it changes with `_vote`, so that sidecars are made again."""
 Detector = TypeVar("Detector")
 

@@ -130,7 +130,9 @@ class Libmagic:
 
     It takes a text that begins as HTML documents do for HTML, whatever else is in it: with any of the
     17,310 printable literals of its own signatures in such a page, its result changed in 5 of 51,930
-    pages. As that is most of what there is, and takes it longest, it does not run then.
+    pages. So it does one whose root is `html` behind an XML declaration for XML: in 30 of 51,825 pages
+    it did not, and took the page for what was drawn or named inside, as `<svg`. As these are most of
+    what there is, and take it longest, it does not run then.
     """
 
     name = "python-magic"
@@ -145,8 +147,11 @@ class Libmagic:
         """Return the media type of *content*."""
         del is_whole  # the beginning is enough
         begin = content[:_TEXT_LOOKED_AT]
-        if _DOCTYPE.match(begin) and not begin.translate(None, _OF_TEXTS):
+        is_text = not begin.translate(None, _OF_TEXTS)
+        if is_text and _DOCTYPE.match(begin):
             return TypeIdentity("text/html")
+        if is_text and begins_as("application/xhtml+xml", begin):
+            return TypeIdentity("text/xml")
         return TypeIdentity(self.type_of(content))
 
     def type_of(self, content: bytes) -> str:
