@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.message import header_fields, noted_fields, payload_blocks
-from amicrawl.urls import text_of, without_userinfo
+from amicrawl.urls import resolve, text_of, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -203,3 +203,15 @@ class Capture:
         Where the coding is broken, what could be decoded comes first and the rest as it stands.
         """
         return payload_blocks(self.noted, self.body.blocks())
+
+
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+"""Statuses of a response that leads elsewhere."""
+
+
+def final_url(capture: Capture) -> str:
+    """Return where the exchange led: the target of a redirect, else the URL itself; empty for none."""
+    if capture.failure is not None:
+        return ""
+    location = capture.header(b"location") if capture.status in REDIRECTS else None
+    return resolve(capture.url, location) if location else capture.url

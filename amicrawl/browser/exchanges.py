@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.browser.archived_responses import LARGEST
 from amicrawl.browser.proxy import BrowserRequest, ProxyReply
 from amicrawl.browser.records import Excluded
-from amicrawl.capture import Failure
-from amicrawl.crawl import Ticket, final_url, outcome_of, provenance_of
+from amicrawl.capture import Failure, final_url
+from amicrawl.crawl import Ticket, outcome_of, provenance_of
 from amicrawl.errors import AmicrawlError
 from amicrawl.fetch import WireRequest
 from amicrawl.frontier import Hop, extended, judge

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from amicrawl.browser.authority import KeyOfProxy
 from amicrawl.browser.exchanges import kind_of, reply_of
 from amicrawl.browser.proxy import BrowserProxy, BrowserRequest, ProxyReply
-from amicrawl.capture import Failure
-from amicrawl.crawl import CrawlExtension, final_url, make_wire_of_guest
+from amicrawl.capture import Failure, final_url
+from amicrawl.crawl import CrawlExtension, make_wire_of_guest
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.fetch import WireRequest
 from amicrawl.record import OF_SEED, CaptureItem, Provenance

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.browser.chromium import find_chromium
 from amicrawl.browser.records import Excluded, Rendered, resources_of
-from amicrawl.capture import Capture, Failure
+from amicrawl.capture import REDIRECTS, Capture, Failure
 from amicrawl.config import Rendering
 from amicrawl.crawl import (
-    REDIRECTS,
     REQUISITE,
     SITEMAP,
     CrawlExtension,

@@ -10,7 +10,6 @@ from amicrawl.clock import unix_ms
 from amicrawl.frontier import Found, Outcome
 from amicrawl.politeness import retry_after_seconds
 from amicrawl.record import OF_SEED, Provenance, validators_of
-from amicrawl.urls import resolve
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture, Failure
@@ -90,17 +89,7 @@ class Ticket:
     """What the page leads to, as far as this crawl takes it."""
 
 
-REDIRECTS = frozenset({301, 302, 303, 307, 308})
-
 _LONGEST_WAIT = 7 * 24 * 3600
-
-
-def final_url(capture: Capture) -> str:
-    """Return where the exchange led: the target of a redirect, else the URL itself; empty for none."""
-    if capture.failure is not None:
-        return ""
-    location = capture.header(b"location") if capture.status in REDIRECTS else None
-    return resolve(capture.url, location) if location else capture.url
 
 
 def evidence(capture: Capture) -> Outcome:

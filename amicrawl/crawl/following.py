@@ -15,7 +15,7 @@ import logging
 from collections import Counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.crawl.decision import REDIRECTS
+from amicrawl.capture import REDIRECTS
 from amicrawl.crawl.links import AWAY, CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
 from amicrawl.crawl.page_requisites import PageRequisites
 from amicrawl.discovery import (

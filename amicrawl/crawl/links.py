@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from amicrawl.crawl.decision import REDIRECTS
+from amicrawl.capture import REDIRECTS
 from amicrawl.frontier import Hop, Offer, Source, extended, hops_of
 from amicrawl.record import OF_SEED, Provenance
 from amicrawl.seed import Seed

@@ -28,7 +28,8 @@ from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddlewa
 from scrapy.downloadermiddlewares.redirect import RedirectMiddleware
 from scrapy.exceptions import IgnoreRequest
 
-from amicrawl.crawl.decision import NO_TURN, REDIRECTS, Ticket
+from amicrawl.capture import REDIRECTS
+from amicrawl.crawl.decision import NO_TURN, Ticket
 from amicrawl.crawl.links import META_JSON
 from amicrawl.crawl.requests import TICKET, ticket_of
 from amicrawl.crawl.responses import exception_of

@@ -15,8 +15,7 @@ from urllib.parse import urlsplit
 import brotli
 from scrapy.utils.misc import load_object
 
-from amicrawl.capture import BytesBody, Capture, Truncation
-from amicrawl.crawl.decision import final_url
+from amicrawl.capture import BytesBody, Capture, Truncation, final_url
 from amicrawl.crawl.handler import WireHandler
 from amicrawl.crawl.links import provenance_of
 from amicrawl.crawl.requests import provenance_of_request, ticket_of

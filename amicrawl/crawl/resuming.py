@@ -22,8 +22,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.capture import Failure
-from amicrawl.crawl.decision import REDIRECTS
+from amicrawl.capture import REDIRECTS, Failure
 from amicrawl.crawl.index_rows import index_rows, of_captures, rows_from
 from amicrawl.frontier import (
     DurableFrontier,

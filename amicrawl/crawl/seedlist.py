@@ -58,7 +58,9 @@ class SeedList:
         # One on the web is opened when the crawl runs: it is fetched, guarded and archived like a page.
         # So is standard input, which may be silent for long: on a thread that keeps nothing waiting.
         self._is_file = not arguments.file.lower().startswith(("http://", "https://", "-"))
-        self._reader = self._open() if self._is_file else None
+        self._is_elsewhere = bool(arguments.share)
+        """Whether the seeds come in batches, since another process reads the list."""
+        self._reader = self._open() if self._is_file and not self._is_elsewhere else None
 
     async def feed(self) -> None:
         """Offer every seed to the frontier.
@@ -67,8 +69,9 @@ class SeedList:
         is crawled.
         """
         run = run_of(self._crawler)
-        if run.spec.gets_seeds:
+        if self._is_elsewhere or run.spec.gets_seeds:
             run.tally.seeds_ended = True
+            run.wake()
             return
         self._loop = asyncio.get_running_loop()
         try:
@@ -152,13 +155,6 @@ class SeedList:
         if response.status != 200:
             raise InputError(f"{url} cannot be fetched: status {response.status}. Check the URL.")
         return io.BytesIO(response.body)
-
-
-def seeds_come_in_batches(crawler: Crawler) -> None:
-    """Note that *crawler*, a partition of a shared list crawl, has no list to read itself."""
-    run = run_of(crawler)
-    run.tally.seeds_ended = True
-    run.wake()
 
 
 _MOST = 1_000_000

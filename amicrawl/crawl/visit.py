@@ -20,18 +20,16 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
-from amicrawl.capture import Failure
+from amicrawl.capture import REDIRECTS, Failure, final_url
 from amicrawl.crawl.decision import (
     DONE,
     NO_TURN,
     OUTPUT_FAILED,
-    REDIRECTS,
     STOPPED,
     Decision,
     Disposition,
     NotBegun,
     evidence,
-    final_url,
     outcome_of,
 )
 from amicrawl.crawl.links import provenance_of

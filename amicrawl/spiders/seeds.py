@@ -6,14 +6,12 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 from amicrawl.crawl import (
-    JOB_ARGUMENT,
     SeedArguments,
     SeedList,
     as_process,
     configured,
     explained,
     job_argument,
-    seeds_come_in_batches,
 )
 from amicrawl.spiders import FrontierSpider, set_browser, set_output
 
@@ -27,8 +25,7 @@ class SeedsSpider(FrontierSpider):
 
     name = "seeds"
 
-    seed_list: SeedList | None
-    """None where the seeds come in batches."""
+    seed_list: SeedList
 
     def __init__(self, *, arguments: SeedArguments, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -51,19 +48,14 @@ class SeedsSpider(FrontierSpider):
         Raises UsageError or InputError.
         """
         kwargs = configured(crawler, kwargs, spider="seeds")
-        arguments = as_process(
-            crawler, SeedArguments.parse(kwargs), job=str(kwargs.get(JOB_ARGUMENT, ""))
-        )
+        arguments = as_process(crawler, SeedArguments.parse(kwargs), kwargs)
         set_output(crawler, arguments)
         set_browser(crawler, arguments)
         job = job_argument(kwargs, out=arguments.out)
         spider = super().from_crawler(crawler, *args, arguments=arguments, **job)
-        spider.seed_list = None if arguments.share else SeedList(crawler, arguments)
+        spider.seed_list = SeedList(crawler, arguments)
         return spider
 
     async def offer(self) -> None:
         """Feed the seed list into the frontier; no request of it passes through here."""
-        if self.seed_list is None:
-            seeds_come_in_batches(self.crawler)
-        else:
-            await self.seed_list.feed()
+        await self.seed_list.feed()

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
 from amicrawl.crawl import (
-    JOB_ARGUMENT,
     SiteArguments,
     as_process,
     configured,
@@ -65,9 +64,7 @@ class SiteSpider(FrontierSpider):
         Raises UsageError or InputError.
         """
         kwargs = configured(crawler, kwargs, spider="site")
-        arguments = as_process(
-            crawler, SiteArguments.parse(kwargs), job=str(kwargs.get(JOB_ARGUMENT, ""))
-        )
+        arguments = as_process(crawler, SiteArguments.parse(kwargs), kwargs)
         set_output(crawler, arguments)
         set_browser(crawler, arguments)
         starts = read_starts(arguments)

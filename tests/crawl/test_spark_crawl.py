@@ -30,7 +30,6 @@ from spark_engine import needs_spark
 
 from amicrawl.clock import steady_clock
 from amicrawl.config import Identity
-from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
 from amicrawl.crawl.processes.specification import allow
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
@@ -40,6 +39,7 @@ from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batche
 from amicrawl.fleet.spark.seed_partitions import PARTITIONED, partitioned
 from amicrawl.frontier import Source
 from amicrawl.meguri import shard_of
+from amicrawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
 from amicrawl.seed import BatchReader, Seed, SeedFormat, open_seed
 from amicrawl.uploads.bucket import open_bucket
 from amicrawl.urls import url_key

@@ -16,9 +16,7 @@ from loopback import RawServer, crawl, crawl_site, page
 from scrapy import Request
 from scrapy.http import Response
 
-from amicrawl.capture import Capture
-from amicrawl.crawl.decision import final_url
-from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
+from amicrawl.capture import Capture, final_url
 from amicrawl.crawl.reconstruct import reconstruct, reconstructed_hop
 from amicrawl.crawl.requests import provenance_of_request
 from amicrawl.errors import ExitCode, UsageError
@@ -26,6 +24,7 @@ from amicrawl.fleet.jobs.seedqueue import seed_in
 from amicrawl.fleet.jobs.submission import Submission, submit
 from amicrawl.frontier import Offer, Source
 from amicrawl.frontier.row_strings import offered_entries
+from amicrawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
 from amicrawl.seed import Seed, SeedFault, open_seed
 from amicrawl.urls import UrlKey, without_userinfo
 

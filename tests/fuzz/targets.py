@@ -28,7 +28,6 @@ from amicrawl.archive.table.block_rows import rows_of_block
 from amicrawl.archive.table.convert import converted
 from amicrawl.archive.table.schema import EOT
 from amicrawl.capture import Truncation
-from amicrawl.crawl.partition.batch import links_in
 from amicrawl.errors import InputError
 from amicrawl.fetch.response import ResponseReader
 from amicrawl.fetch.spool import Spool
@@ -39,6 +38,7 @@ from amicrawl.fleet.jobs.seedqueue import seed_in
 from amicrawl.meguri.format.schema import Codec
 from amicrawl.meguri.format.writer import WriteOptions
 from amicrawl.message import ChunkReader
+from amicrawl.partition.batch import links_in
 from amicrawl.reading.records import records_of
 from amicrawl.record import CAPTURES
 from amicrawl.seed.seed import NotASeedError

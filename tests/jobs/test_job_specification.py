@@ -11,6 +11,7 @@ from loopback import RawServer, page
 from scrapy.settings import Settings
 
 from amicrawl.config import PREFIX, CrawlConfig, Rendering
+from amicrawl.crawl import fetched_list
 from amicrawl.crawlfile.keys import CONFIG_TABLES
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fleet.jobs.connection import connect
@@ -19,7 +20,6 @@ from amicrawl.fleet.jobs.crawl.specification import (
     _AT_MOST,
     _OF_THE_MACHINE,
     JobArguments,
-    fetched,
     take_settings,
 )
 from amicrawl.fleet.jobs.data_directory import JobCopy
@@ -168,18 +168,18 @@ def respond(request: bytes) -> bytes:
 def test_a_list_that_is_not_whole_is_none(path: str, why: str) -> None:
     config = CrawlConfig.from_settings({"AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8"})
     with RawServer(respond) as server, pytest.raises(InputError, match=why):
-        fetched(server.url + path, config)
+        fetched_list(server.url + path, config)
 
 
 def test_a_list_is_fetched_past_the_guard_only() -> None:
     config = CrawlConfig.from_settings({"AMICRAWL_ALLOW_PRIVATE": "127.0.0.0/8"})
     with RawServer(respond) as server:
-        assert fetched(server.url + "/list", config) == b"http://a.example/\n"
+        assert fetched_list(server.url + "/list", config) == b"http://a.example/\n"
         with pytest.raises(InputError, match="address-refused"):
-            fetched(server.url + "/list", CrawlConfig())
+            fetched_list(server.url + "/list", CrawlConfig())
         assert len(server.requests) == 1
     with pytest.raises(InputError):
-        fetched("file:///etc/passwd", config)
+        fetched_list("file:///etc/passwd", config)
 
 
 def test_arguments_of_the_spider_are_checked() -> None:

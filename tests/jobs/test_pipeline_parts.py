@@ -15,7 +15,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from amicrawl.crawl.partition.outbox import Outbox
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
 from amicrawl.fleet.jobs.attempt import JobAttempt, Workshop, fetching, slot_after
@@ -54,6 +53,7 @@ from amicrawl.fleet.jobs.pipeline_record import (
 from amicrawl.fleet.jobs.record import encoded_info, info_of
 from amicrawl.listing.files import SealedFile
 from amicrawl.listing.uploaded import Uploaded, UploadManifest
+from amicrawl.partition.outbox import Outbox
 from amicrawl.record.writer import next_number
 from amicrawl.uploads.bucket import check_bucket_url, open_bucket
 from amicrawl.uploads.internet_archive import identifier_of

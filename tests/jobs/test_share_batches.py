@@ -11,10 +11,10 @@ import pytest
 
 from amicrawl.config import Identity
 from amicrawl.crawl.links import PRIMARY, REQUISITE
-from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
-from amicrawl.crawl.partition.links import offer_of
+from amicrawl.crawl.partition_links import offer_of
 from amicrawl.errors import InputError
 from amicrawl.frontier import Offer, Source
+from amicrawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 

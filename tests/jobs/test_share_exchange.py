@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.crawl.partition.batch import PartitionLink, encoded_batch, encoded_link
-from amicrawl.crawl.partition.messages import Standing
-from amicrawl.crawl.partition.outbox import Outbox
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.jobs.connection import RedisSettings, connect
@@ -21,6 +18,9 @@ from amicrawl.fleet.sharing.creation import begin, seeds_given
 from amicrawl.fleet.sharing.exchange import BatchExchange, News
 from amicrawl.fleet.sharing.share import NEXT, Share, ShareRecord, TakenPartition
 from amicrawl.frontier import Source
+from amicrawl.partition.batch import PartitionLink, encoded_batch, encoded_link
+from amicrawl.partition.messages import Standing
+from amicrawl.partition.outbox import Outbox
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

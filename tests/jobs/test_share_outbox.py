@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 from faulty_disks import FaultyDisk, KilledError, QuickDisk
 
-from amicrawl.crawl.partition.batch import MOST_LINKS, PartitionLink, encoded_link, links_in
-from amicrawl.crawl.partition.outbox import FILE_NAME, MARK_NAME, Outbox
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
 from amicrawl.frontier import Source
+from amicrawl.partition.batch import MOST_LINKS, PartitionLink, encoded_link, links_in
+from amicrawl.partition.outbox import FILE_NAME, MARK_NAME, Outbox
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

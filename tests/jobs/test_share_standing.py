@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from amicrawl.crawl.partition.member import PartitionMember
+from amicrawl.crawl.partition_member import PartitionMember
 from amicrawl.errors import AmicrawlError, OutputError
 
 if TYPE_CHECKING:
-    from amicrawl.crawl.partition.batch import OpenedBatch, PartitionLink
-    from amicrawl.crawl.partition.outbox import Outbox
     from amicrawl.crawl.run import Run
+    from amicrawl.partition.batch import OpenedBatch, PartitionLink
+    from amicrawl.partition.outbox import Outbox
 
 
 class StandInRun:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.crawl.partition.batch import links_in
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.fleet.jobs.child import CONSOLE_SIZE
@@ -20,6 +19,7 @@ from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds
 from amicrawl.fleet.sharing.share import ATTEMPTS, NEXT, Share, ShareRecord, TakenPartition, checked_name
 from amicrawl.fleet.sharing.worker import ShareWorker, written_once
 from amicrawl.meguri import shard_of
+from amicrawl.partition.batch import links_in
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, UrlKey
 

@@ -6,23 +6,20 @@ from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import urlsplit
 
 import typer
 
 from amicrawl.cli.frontier.rows import AnyPath, hour_now
 from amicrawl.cli.options import AsJson, CrawlDirectory, check_directory, json_text, print_lines
 from amicrawl.config import Identity
-from amicrawl.crawl import read_policy, write_policy
+from amicrawl.crawl import request_again
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, UsageError
-from amicrawl.frontier import failed, make_due
 from amicrawl.listing import read_crawl_json
-from amicrawl.meguri import STATUSES, WAITING, LivePartition, Status, find_damage, frontier_directory
+from amicrawl.meguri import STATUSES, WAITING, Status, find_damage, frontier_directory
 from amicrawl.record import repair_locked
 from amicrawl.seed import open_seed
 from amicrawl.terminal import counted, harmless
-from amicrawl.urls import text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -85,22 +82,15 @@ def retry(directory: CrawlDirectory, *, status: Statuses = None, host: Host = No
     running in DIRECTORY. Example: amicrawl frontier retry ami-out --status 503
     """
     states, http_statuses = _chosen(status or [])
-    place = frontier_directory(directory)
-    hour = hour_now()
-    partition = LivePartition(place, disk=Disk(), hour=hour, meta={})
-    try:
-        numbers = failed(partition, statuses=states, http_statuses=http_statuses)
-        if host is not None:
-            numbers = numbers[[_is_of(partition, number, host.lower()) for number in numbers.tolist()]]
-        make_due(partition, numbers, hour=hour)
-        partition.flush()
-        known = read_policy(place)
-        write_policy(place, known, requested_again=len(numbers) > 0, disk=Disk())
-    except BaseException:
-        partition.abandon()
-        raise
-    partition.close(hour)
-    typer.echo(_sentence(len(numbers), directory))
+    number = request_again(
+        frontier_directory(directory),
+        statuses=states,
+        http_statuses=http_statuses,
+        host=host,
+        hour=hour_now(),
+        disk=Disk(),
+    )
+    typer.echo(_sentence(number, directory))
 
 
 def _sentence(number: int, directory: Path) -> str:
@@ -130,15 +120,6 @@ def _chosen(given: Sequence[str]) -> tuple[list[Status], list[int]]:
                 f"of {', '.join(STATUSES)}."
             )
     return states, http_statuses
-
-
-def _is_of(partition: LivePartition, number: int, host: str) -> bool:
-    url = text_of(partition.texts_at(partition.get(number).url_ref)[0])
-    try:
-        name = (urlsplit(url).hostname or "").lower()
-    except ValueError:
-        return False
-    return name == host or name.endswith(f".{host}")
 
 
 Seeds = Annotated[

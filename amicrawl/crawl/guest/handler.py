@@ -27,8 +27,7 @@ from scrapy.exceptions import (
 from scrapy.utils.url import add_http_if_no_scheme
 from twisted.python.failure import Failure as TwistedFailure
 
-from amicrawl.capture import Failure, Truncation
-from amicrawl.crawl.decision import final_url
+from amicrawl.capture import Failure, Truncation, final_url
 from amicrawl.crawl.guest.connections import guest_resolver, policy_of, say_how, tls_settings_of
 from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.links import META_JSON

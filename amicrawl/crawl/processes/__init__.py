@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.processes.specification import FOLDER, PLAN, Order, is_child
 from amicrawl.crawl.start import START, start_anew
 from amicrawl.crawl.watching.screen import start_line
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
@@ -36,11 +39,10 @@ _REFUSED = ("bucket", "webhooks", "metrics", "max_urls")
 """Settings that hold for one process and have no meaning yet for several."""
 
 
-def as_process(crawler: Crawler, arguments: Arguments, *, job: str = "") -> Arguments:
+def as_process(crawler: Crawler, arguments: Arguments, given: Mapping[str, object]) -> Arguments:
     """Return *arguments* as this process follows them; become the parent where several are wanted.
 
-    *job* is the name that scrapyd gave the crawl. Raises UsageError where several processes cannot be
-    had.
+    *given* is what they were parsed from. Raises UsageError where several processes cannot be had.
     """
     # What is imported here is large, and most crawls are one process.
     if is_child():
@@ -49,7 +51,8 @@ def as_process(crawler: Crawler, arguments: Arguments, *, job: str = "") -> Argu
         return as_child(arguments, crawler.settings)
     settings = crawler.settings
     out = Path(arguments.out or settings.get("AMICRAWL_OUT") or CrawlConfig.model_fields["out"].default)
-    run_id = arguments.run_id or settings.get("AMICRAWL_RUN_ID") or ("" if arguments.out else job)
+    job = "" if arguments.out else str(given.get(JOB_ARGUMENT, ""))
+    run_id = arguments.run_id or settings.get("AMICRAWL_RUN_ID") or job
     directory = out / run_id if run_id else out
     # One process gathers what several have left before it begins.
     if arguments.count > 1 or (directory / FOLDER / PLAN).exists():

@@ -1,7 +1,7 @@
 """One process of several: an ordinary crawl of one shard, in touch with the parent over a socket.
 
 It is a fork of the parent, for which all that a crawl imports is there already. What is said over the
-socket is in `crawl/partition/messages.py`. When the parent is gone, the crawl is stopped in order; one
+socket is in `partition/messages.py`. When the parent is gone, the crawl is stopped in order; one
 that has an `Allowance` is ended at once, for another may be begun in its place.
 """
 
@@ -20,22 +20,25 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.crawl.partition.batch import OpenedBatch, links_in
-from amicrawl.crawl.partition.member import BATCHES_AT_ONCE, EVERY, PartitionMember
-from amicrawl.crawl.partition.messages import (
+from amicrawl.crawl.partition_member import PartitionMember
+from amicrawl.crawl.processes.specification import BY_PARENT, Allowance, specification
+from amicrawl.crawl.watching.busy_hosts import BusyHost, BusyHosts, shown_hosts
+from amicrawl.crawl.watching.progress import next_in
+from amicrawl.errors import ExitCode, InputError
+from amicrawl.partition import (
+    BATCHES_AT_ONCE,
+    EVERY,
     LARGEST_MESSAGE,
     Again,
     Arrived,
     Batch,
     End,
+    OpenedBatch,
+    Outbox,
     PartitionMessage,
     Pause,
+    links_in,
 )
-from amicrawl.crawl.partition.outbox import Outbox
-from amicrawl.crawl.processes.specification import BY_PARENT, Allowance, specification
-from amicrawl.crawl.watching.busy_hosts import BusyHost, BusyHosts, shown_hosts
-from amicrawl.crawl.watching.progress import next_in
-from amicrawl.errors import ExitCode, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -44,9 +47,8 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings
 
     from amicrawl.crawl.arguments import SeedArguments, SiteArguments
-    from amicrawl.crawl.partition.batch import PartitionLink
-    from amicrawl.crawl.partition.outbox import Parcel
     from amicrawl.crawl.run import Run
+    from amicrawl.partition import Parcel, PartitionLink
 
     Arguments = TypeVar("Arguments", SeedArguments, SiteArguments)
 

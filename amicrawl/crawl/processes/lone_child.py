@@ -16,10 +16,9 @@ import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.crawl.partition.member import BATCHES_AT_ONCE
-from amicrawl.crawl.partition.messages import Arrived, Batch, End, PartitionMessage, Standing
 from amicrawl.crawl.processes.specification import Specification, allow
 from amicrawl.errors import AmicrawlError
+from amicrawl.partition import BATCHES_AT_ONCE, Arrived, Batch, End, PartitionMessage, Standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

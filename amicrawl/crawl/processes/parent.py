@@ -22,17 +22,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from amicrawl.crawl.partition.messages import (
-    LARGEST_MESSAGE,
-    Again,
-    Arrived,
-    Batch,
-    End,
-    PartitionMessage,
-    Pause,
-    Standing,
-)
-from amicrawl.crawl.partition.outbox import is_delivered
 from amicrawl.crawl.processes.child import fork, prepare_forks
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished
 from amicrawl.crawl.processes.specification import FOLDER, Specification
@@ -44,6 +33,17 @@ from amicrawl.crawl.watching.stopping import own_memory
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.listing import COUNTS, HistoryFile
+from amicrawl.partition import (
+    LARGEST_MESSAGE,
+    Again,
+    Arrived,
+    Batch,
+    End,
+    PartitionMessage,
+    Pause,
+    Standing,
+    is_delivered,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

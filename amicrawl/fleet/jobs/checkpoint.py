@@ -24,10 +24,10 @@ from urllib.parse import urlsplit, urlunsplit
 
 import orjson
 
-from amicrawl.crawl import Outbox
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jsontext import parsed
+from amicrawl.partition import Outbox
 from amicrawl.uploads import BLOCK, open_bucket, small_object
 
 if TYPE_CHECKING:

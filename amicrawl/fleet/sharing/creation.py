@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.crawl import MOST_LINKS, PartitionLink, batches_of, encoded_link
 from amicrawl.errors import InputError, UsageError
 from amicrawl.fleet.jobs import ShareKeys
 from amicrawl.fleet.sharing.share import Share
 from amicrawl.frontier import Source
 from amicrawl.jsontext import parsed
 from amicrawl.meguri import shard_of
+from amicrawl.partition import MOST_LINKS, PartitionLink, batches_of, encoded_link
 from amicrawl.urls import Refused, octets
 
 if TYPE_CHECKING:

@@ -24,18 +24,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amicrawl.clock import steady_clock
-from amicrawl.crawl import BATCHES_AT_ONCE, EVERY, OpenedBatch, links_in
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.fleet.jobs import Claims, HeldLease, Renewal, put_dead_letter, unit_of
 from amicrawl.fleet.sharing.share import NEXT, Reply
+from amicrawl.partition import BATCHES_AT_ONCE, EVERY, OpenedBatch, links_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
     from datetime import timedelta
 
-    from amicrawl.crawl import Outbox, Standing
     from amicrawl.fleet.sharing.share import Share
+    from amicrawl.partition import Outbox, Standing
 
 logger = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.crawl import EVERY, Outbox, PartitionMember, Run
+from amicrawl.crawl import PartitionMember, Run
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.fleet.jobs import (
@@ -31,6 +31,7 @@ from amicrawl.fleet.jobs import (
 from amicrawl.fleet.sharing.exchange import BatchExchange
 from amicrawl.fleet.sharing.share import Share, checked_name
 from amicrawl.listing import TABLE_NAME
+from amicrawl.partition import EVERY, Outbox
 from amicrawl.record import opened_index
 
 if TYPE_CHECKING:
@@ -38,8 +39,8 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl import OpenedBatch, PartitionLink
     from amicrawl.fleet.sharing.exchange import News
+    from amicrawl.partition import OpenedBatch, PartitionLink
 
 logger = logging.getLogger(__name__)
 

@@ -25,7 +25,6 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl import Outbox
 from amicrawl.disk import Disk, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.fleet.jobs import (
@@ -48,6 +47,7 @@ from amicrawl.fleet.jobs import (
     unit_of,
 )
 from amicrawl.fleet.sharing.share import Ended, NoPartition, directory_of
+from amicrawl.partition import Outbox
 from amicrawl.uploads import open_bucket
 
 if TYPE_CHECKING:

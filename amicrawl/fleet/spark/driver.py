@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from amicrawl.crawl import batches_of
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.fleet.spark.bucket_objects import MANIFEST, RUN, read_json, write_json
 from amicrawl.fleet.spark.leases import LeaseServer
 from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batches_for
 from amicrawl.fleet.spark.seed_partitions import PARTITIONED, opened_list, partitioned
+from amicrawl.partition import batches_of
 from amicrawl.uploads import open_bucket
 
 if TYPE_CHECKING:

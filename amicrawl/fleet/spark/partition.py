@@ -43,7 +43,7 @@ from amicrawl.uploads import open_bucket
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amicrawl.crawl import Batch
+    from amicrawl.partition import Batch
 
 _GOOD = frozenset({ExitCode.DONE, ExitCode.SEEDS_BAD, ExitCode.UNREACHED, ExitCode.LIMIT})
 

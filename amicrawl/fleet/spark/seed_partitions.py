@@ -1,7 +1,7 @@
 """Dealing: the seeds of a list, each to the partition of its host, by Spark.
 
 Spark reads the list, wherever it has a file system for. A seed travels as a link of a batch does
-(`crawl/partition/batch.py`), so that nothing that is known of it is lost. URLs that cannot be fetched,
+(`partition/batch.py`), so that nothing that is known of it is lost. URLs that cannot be fetched,
 and what is said of lines that cannot be read, go to partition 0, which accounts for them.
 """
 
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from amicrawl.config import Identity
-from amicrawl.crawl import PartitionLink, encoded_link
 from amicrawl.errors import InputError
 from amicrawl.frontier import Source
 from amicrawl.meguri import shard_of
+from amicrawl.partition import PartitionLink, encoded_link
 from amicrawl.seed import BatchReader, SeedFormat
 from amicrawl.urls import Refused, fetchable, url_key
 

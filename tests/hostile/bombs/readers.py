@@ -67,7 +67,7 @@ READERS: dict[str, tuple[str, ...]] = {
             "fleet/jobs/logs.py",
             "fleet/jobs/seedqueue.py",
             "fleet/sharing/creation.py",
-            "crawl/partition/batch.py",
+            "partition/batch.py",
         ),
         *("fleet/sharing/exchange.py", "fleet/sharing/partition.py"),
         *("fleet/jobs/crawl/joblink.py", "spiders/queue.py"),
@@ -81,14 +81,14 @@ READERS: dict[str, tuple[str, ...]] = {
 OUR_OWN = frozenset({
     # What the same user's program has written on this machine, beside what is checked above.
     *("cli/collection_steps.py", "archive/index/collection/file.py", "fleet/jobs/data_directory.py"),
-    *("crawl/partition/outbox.py", "fleet/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
+    *("partition/outbox.py", "fleet/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
     *("crawl/guest/scheduler.py", "fleet/jobs/crawl/leased.py", "fleet/dashboard/users.py"),
     # The browser of this machine, whose pages are bounded: tests/browser, hostile pages.
     *("browser/page.py", "browser/visits.py"),
     # The system's word on a process: /proc.
     "crawl/watching/stopping.py",
     # What one process of a command tells another.
-    *("crawl/partition/messages.py", "crawl/processes/dealing.py", "crawl/processes/lone_child.py"),
+    *("partition/messages.py", "crawl/processes/dealing.py", "crawl/processes/lone_child.py"),
     *("crawl/processes/specification.py", "fleet/spark/driver.py", "fleet/spark/leases.py"),
     *("archive/index/merging/spark.py", "archive/spark.py", "archive/table/read_only_sql.py"),
     # Settings, and files of the package.

@@ -134,7 +134,7 @@ class JobLink:
         self._link.read_again()
         self._link.grant(0)
         self._count_what_was_there()
-        self._log.started(self._job, self._run.resumed, self._first_settings)
+        self._log.started(self._job, self._first_settings)
         self._tick()
 
     def _count_what_was_there(self) -> None:

@@ -32,7 +32,7 @@ from amicrawl.fleet.jobs.accounting import BROKEN_OFF, Figures
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amicrawl.crawl import Resumed, Run
+    from amicrawl.crawl import Run
     from amicrawl.fleet.jobs.crawl.live_job_settings import LiveJobSettings
     from amicrawl.fleet.jobs.crawl.opening import HeldJob
     from amicrawl.fleet.jobs.lease import Claim
@@ -229,6 +229,7 @@ class JobLog:
     """Turns what happens in one crawl into log entries."""
 
     def __init__(self, run: Run, inbox: Inbox, orders: LiveJobSettings, facts: JobFacts) -> None:
+        self._run = run
         self._inbox = inbox
         self._orders = orders
         self._facts = facts
@@ -247,13 +248,13 @@ class JobLog:
             # By these words ArchiveBot's page knows a job that has finished.
             self.tell(f"Finished RsyncUpload for Item {job.ident}")
 
-    def started(self, job: HeldJob, resumed: Resumed, settings: list[str]) -> None:
+    def started(self, job: HeldJob, settings: list[str]) -> None:
         """Say how the crawl begins."""
         if job.by_hand:
             # By these words ArchiveBot's page knows a job that runs.
             self.tell(f"Received item {job.ident}, crawled by hand, attempt {job.claim.attempt}")
-        if resumed.found:
-            self.tell(resumed.sentence())
+        if self._run.resumed.found:
+            self.tell(self._run.resumed.sentence())
         if settings:
             self.tell("Settings: " + ", ".join(settings))
 

@@ -12,25 +12,21 @@ machine, no secret, no place or name for the output, no proxy, and no private ne
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import re
 import tempfile
-import threading
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.capture import Truncation
 from amicrawl.config import OF_PROGRAMS, PREFIX, CrawlConfig
-from amicrawl.crawl import REDIRECTS, SiteArguments, final_url, make_resolver, make_wire, read_starts
+from amicrawl.crawl import SiteArguments, fetched_list, read_starts
 from amicrawl.crawlfile import parsed_toml, read_crawl_file
 from amicrawl.disk import Disk, replace_file
-from amicrawl.errors import AmicrawlError, InputError, UsageError
-from amicrawl.fetch import WireRequest
+from amicrawl.errors import InputError, UsageError
 from amicrawl.fleet.jobs import lookup
 from amicrawl.fleet.jobs.crawl.opening import HeldJob, open_job
-from amicrawl.urls import Refused, fetchable, without_userinfo
+from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,16 +34,11 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-    from amicrawl.capture import Capture
     from amicrawl.seed import Seed
 
 logger = logging.getLogger(__name__)
 
 LIST_NAME = "urls.txt"
-LARGEST_LIST = 64 * 1024**2
-"""Bytes of a list that is fetched."""
-
-_LONGEST_CHAIN = 5
 _OF_THE_MACHINE = OF_PROGRAMS | frozenset(
     PREFIX + name
     for name in (
@@ -128,75 +119,9 @@ def arguments_of(job: HeldJob, config: CrawlConfig) -> dict[str, str]:
         return {"url": re.sub(r"\s", "%20", without_userinfo(record["url"])), "depth": depth}
     path = config.directory / LIST_NAME
     if not path.exists():
-        content = (
-            kept.encode("utf-8", "replace") if kept is not None else fetched(record["url_file"], config)
-        )
-        _keep(path, content)
+        content = None if kept is None else kept.encode("utf-8", "replace")
+        _keep(path, fetched_list(record["url_file"], config) if content is None else content)
     return {"file": str(path), "format": "lines", "depth": depth}
-
-
-def fetched(url: str, config: CrawlConfig) -> bytes:
-    """Return what lies at *url*, redirects followed, over the guarded wire of a crawl by *config*.
-
-    Raises InputError for any response but a whole one with status 200, and for one that is too large.
-    """
-    outcome: list[bytes | Exception] = []
-
-    def work() -> None:
-        try:
-            outcome.append(asyncio.run(_fetch(url, config)))
-        except Exception as error:  # noqa: BLE001  # it is raised where it is waited for
-            outcome.append(error)
-
-    # On a thread, since the loop of this one may be running.
-    thread = threading.Thread(target=work, name="amicrawl-list")
-    thread.start()
-    thread.join()
-    found = outcome[0]
-    if isinstance(found, bytes):
-        return found
-    if isinstance(found, AmicrawlError):
-        raise found
-    raise InputError(f"The list {url} cannot be fetched: {found!r}.") from found
-
-
-async def _fetch(url: str, config: CrawlConfig) -> bytes:
-    bounded = config.model_copy(update={"max_body": LARGEST_LIST})
-    async with make_wire(bounded, resolver=make_resolver(config)) as wire:
-        for _ in range(_LONGEST_CHAIN):
-            target = fetchable(url)
-            if isinstance(target, Refused):
-                raise InputError(f"The list {url!r} cannot be fetched: {target.reason}.")
-            fields = [
-                (b"User-Agent", b"amicrawl"),
-                (b"Accept", b"*/*"),
-                (b"Accept-Encoding", b"identity"),
-            ]
-            capture = await wire.fetch(
-                WireRequest(url=target.url, wire_url=target.wire_url, fields=fields, proxy=config.proxy)
-            )
-            try:
-                leads_on = final_url(capture)
-                if capture.status not in REDIRECTS or leads_on == url:
-                    return _whole(url, capture)
-            finally:
-                capture.body.close()
-            url = leads_on
-    raise InputError(f"The list {url} cannot be fetched: more than {_LONGEST_CHAIN} redirects.")
-
-
-def _whole(url: str, capture: Capture) -> bytes:
-    if capture.failure is not None:
-        raise InputError(
-            f"The list {url} cannot be fetched: {capture.failure}, {capture.failure_detail}."
-        )
-    if capture.status != 200:
-        raise InputError(f"The list {url} cannot be fetched: status {capture.status}.")
-    if capture.truncated is Truncation.LENGTH:
-        raise InputError(f"The list {url} has more than {LARGEST_LIST} bytes.")
-    if capture.truncated is not None:
-        raise InputError(f"The list {url} broke off: {capture.truncated}.")
-    return b"".join(capture.payload())
 
 
 def _keep(path: Path, content: bytes) -> None:

@@ -15,21 +15,16 @@ from scrapy import signals
 from scrapy.exceptions import DontCloseSpider
 
 from amicrawl.crawl.extensions import CrawlExtension
-from amicrawl.crawl.partition.links import Outgoing, take_links
-from amicrawl.crawl.partition.messages import Standing
+from amicrawl.crawl.partition_links import Outgoing, take_links
 from amicrawl.errors import AmicrawlError
+from amicrawl.partition import Standing
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl.partition.batch import OpenedBatch, PartitionLink
-    from amicrawl.crawl.partition.outbox import Outbox
     from amicrawl.crawl.run import Run
+    from amicrawl.partition import OpenedBatch, Outbox, PartitionLink
 
-EVERY = 0.2
-"""Seconds from one word of a partition on how it stands to the next."""
-BATCHES_AT_ONCE = 16
-"""Batches that are sent or taken together, at most."""
 _ROOM = 250_000
 """Rows that may wait in the frontier before no more batches are taken."""
 

@@ -17,17 +17,17 @@ from typing import TYPE_CHECKING
 from amicrawl.config import Durability
 from amicrawl.crawl.feeding import offer_seed
 from amicrawl.crawl.links import CARRIED_NUMBERS, PRIMARY
-from amicrawl.crawl.partition.batch import LONGEST_URL, PartitionLink, encoded_link
 from amicrawl.frontier import Offer, Source
 from amicrawl.meguri import shard_of
+from amicrawl.partition import LONGEST_URL, PartitionLink, encoded_link
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
-    from amicrawl.crawl.partition.outbox import Outbox
     from amicrawl.crawl.run import Run
+    from amicrawl.partition import Outbox
     from amicrawl.urls import UrlKey
 
 logger = logging.getLogger(__name__)

@@ -24,9 +24,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.crawl.partition.batch import GatheredLinks, encoded_batch, gathered
 from amicrawl.disk import Trust, explained, replace_file
 from amicrawl.errors import DamagedFileError, OutputError
+from amicrawl.partition.batch import GatheredLinks, encoded_batch, gathered
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,6 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+EVERY = 0.2
+"""Seconds from one word of a partition on how it stands to the next."""
+BATCHES_AT_ONCE = 16
+"""Batches that are sent or taken together, at most."""
 LARGEST_MESSAGE = 16 << 20
 """Bytes of one line."""
 

@@ -6,17 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.crawl.partition.batch import PartitionLink, batches_of, encoded_link, links_in
-from amicrawl.crawl.partition.messages import (
-    Again,
-    Arrived,
-    Batch,
-    End,
-    PartitionMessage,
-    Pause,
-    Standing,
-)
 from amicrawl.frontier import Source
+from amicrawl.partition.batch import PartitionLink, batches_of, encoded_link, links_in
+from amicrawl.partition.messages import Again, Arrived, Batch, End, PartitionMessage, Pause, Standing
 from amicrawl.seed import Seed
 
 
