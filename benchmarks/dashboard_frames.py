@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from playwright.sync_api import sync_playwright
 
-from amicrawl.fleet.jobs.connection import RedisSettings, connect
+from amicrawl.fleet.database.connection import RedisSettings, connect
 from amicrawl.fleet.jobs.submission import Submission, submit
 from benchmarks.dashboard_load import dashboard, redis_server, write
 

@@ -35,17 +35,17 @@ from typing import TYPE_CHECKING, Any
 import httpx
 import psutil
 
+from amicrawl.fleet.database.connection import RedisSettings, connect
 from amicrawl.fleet.jobs import logs
-from amicrawl.fleet.jobs.connection import RedisSettings, connect
-from amicrawl.fleet.jobs.lease import Claims
 from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
 from amicrawl.fleet.jobs.submission import Submission, submit
+from amicrawl.fleet.leases.lease import Claims
 from benchmarks.crawlers import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 _TTL = timedelta(seconds=30)
 _BATCH = 2000

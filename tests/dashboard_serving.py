@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import Disk
 from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
-from amicrawl.fleet.jobs.connection import RedisSettings
+from amicrawl.fleet.database.connection import RedisSettings
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

@@ -8,7 +8,7 @@ from amicrawl.fleet.jobs import verbs
 from amicrawl.fleet.jobs.job_settings import SETTINGS
 
 if TYPE_CHECKING:
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
     from amicrawl.fleet.jobs.job_settings import Value
 
 _BY_NAME = {setting.name: setting for setting in SETTINGS}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import warm_processes
 from loopback import PROJECT, QUICK, environment, page
 
-from amicrawl.fleet.jobs.connection import JobStore, connect
+from amicrawl.fleet.database.connection import JobStore, connect
 from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:

@@ -23,29 +23,28 @@ from amicrawl.cli.project import crawl_settings, options_of_crawls, project_sett
 from amicrawl.cli.redis_options import RedisOptions, with_store
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
+from amicrawl.fleet.checkpoints import opened_store, url_of_job
+from amicrawl.fleet.database import connect
 from amicrawl.fleet.jobs import (
-    GRACE,
     Mode,
     Pipeline,
     PipelineIdentity,
     PipelineOptions,
     Workshop,
-    connect,
     is_silent,
-    opened_store,
     pipelines,
     queue_order,
     redis_now,
     tell_to_drain,
-    url_of_job,
 )
+from amicrawl.fleet.leases import GRACE
 from amicrawl.terminal import harmless, human_size, human_span
 from amicrawl.uploads import open_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from amicrawl.fleet.jobs import JobStore, RedisSettings
+    from amicrawl.fleet.database import JobStore, RedisSettings
 
 
 _BUCKET = "AMICRAWL_BUCKET"

@@ -17,8 +17,7 @@ import typer
 
 from amicrawl.cli.options import grouped, with_parameters
 from amicrawl.cli.project import project_settings
-from amicrawl.fleet.jobs import JobStore, RedisSettings, connect
-from amicrawl.fleet.jobs.connection import PREFIX_SETTING
+from amicrawl.fleet.database import PREFIX_SETTING, JobStore, RedisSettings, connect
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -23,7 +23,8 @@ from amicrawl.config import OF_PROGRAMS, PREFIX, CrawlConfig, Identity
 from amicrawl.discovery import has_scope
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.fleet.jobs import LEASE, connect
+from amicrawl.fleet.database import connect
+from amicrawl.fleet.leases import LEASE
 from amicrawl.fleet.sharing import (
     SeedGiver,
     Share,
@@ -46,7 +47,7 @@ from amicrawl.urls import Refused, UrlKey, fetchable, url_key
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amicrawl.fleet.jobs import JobStore
+    from amicrawl.fleet.database import JobStore
     from amicrawl.seed import Seed, SeedFault
 
 

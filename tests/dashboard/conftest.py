@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 
 @pytest.fixture(scope="session")

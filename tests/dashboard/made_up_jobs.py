@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.fleet.jobs.connection import JobStore, RedisSettings, connect
+from amicrawl.fleet.database.connection import JobStore, RedisSettings, connect
 from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, encoded
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord
 from amicrawl.fleet.jobs.submission import Submission, submit

@@ -14,7 +14,7 @@ from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, Stdout
 if TYPE_CHECKING:
     from playwright.sync_api import APIResponse, Browser, Route
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 

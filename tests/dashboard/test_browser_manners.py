@@ -17,7 +17,7 @@ from amicrawl.fleet.dashboard import wording
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 
 def test_a_form_says_what_is_wrong_and_leads_to_the_job_that_is_there(

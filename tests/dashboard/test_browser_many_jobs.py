@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 JOBS, RUNNING = 500, 200
 NAMES = ("anna", "ben", "chloe")

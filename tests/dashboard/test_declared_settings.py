@@ -28,7 +28,7 @@ from amicrawl.fleet.jobs.submission import Submission, submit
 if TYPE_CHECKING:
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 URL = "http://a.example/"
 FIELD = SettingField(

@@ -19,7 +19,7 @@ from amicrawl.fleet.dashboard.operations import PREFIX
 from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
 from amicrawl.fleet.dashboard.users import Role, Users
 from amicrawl.fleet.dashboard.visitors import may_change
-from amicrawl.fleet.jobs.connection import RedisSettings
+from amicrawl.fleet.database.connection import RedisSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from dashboard.made_up_jobs import MadeUpJob
 from dashboard_client import DashboardClient
 
-from amicrawl.fleet.jobs.lease import Claims
+from amicrawl.fleet.leases.lease import Claims
 
 if TYPE_CHECKING:
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 
 def test_jobs_that_ended_long_ago_are_listed_and_searched(store: JobStore, address: str) -> None:

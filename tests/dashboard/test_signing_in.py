@@ -21,7 +21,7 @@ from amicrawl.errors import InputError, UsageError
 from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
 from amicrawl.fleet.dashboard.users import Role, Users, hashed, matches
 from amicrawl.fleet.dashboard.visitors import EVERY, IDLE, LONGEST, TRIES, Sessions, Throttle
-from amicrawl.fleet.jobs.connection import RedisSettings
+from amicrawl.fleet.database.connection import RedisSettings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

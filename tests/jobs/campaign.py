@@ -34,8 +34,8 @@ from object_store import CREDENTIALS
 from redis_server import end, started_server
 from warcio.archiveiterator import ArchiveIterator
 
-from amicrawl.fleet.jobs.connection import connect
-from amicrawl.fleet.jobs.ident import ident_of, normalised
+from amicrawl.fleet.database.connection import connect
+from amicrawl.fleet.database.ident import ident_of, normalised
 
 if TYPE_CHECKING:
     import subprocess

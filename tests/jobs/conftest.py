@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from redis_server import RedisServer, end, started_server
 
-from amicrawl.fleet.jobs.connection import JobStore, connect
+from amicrawl.fleet.database.connection import JobStore, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from typing import Any
 import redis
 
 LEASE = int(float(os.environ["AMICRAWL_JOB_LEASE"]) * 1000)
-RENEW = (Path(__file__).parents[2] / "amicrawl/fleet/jobs/scripts/renew.lua").read_text()
+RENEW = (Path(__file__).parents[2] / "amicrawl/fleet/database/scripts/renew.lua").read_text()
 
 
 class StoppedError(Exception):

@@ -15,22 +15,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from job_changes import change
 
+from amicrawl.fleet.database.connection import connect
+from amicrawl.fleet.database.ident import ident_of, normalised
 from amicrawl.fleet.jobs import lookup, queues, verbs
-from amicrawl.fleet.jobs.connection import connect
-from amicrawl.fleet.jobs.ident import ident_of, normalised
-from amicrawl.fleet.jobs.lease import Claims, Happened
 from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
 from amicrawl.fleet.jobs.logs import parsed
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord
 from amicrawl.fleet.jobs.record import encoded_info, info_of
 from amicrawl.fleet.jobs.submission import Submission, submit
+from amicrawl.fleet.leases.lease import Claims, Happened
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 URL = "HTTP://Example.com:80/a b"
 NOW = 1_700_000_000.75

@@ -14,10 +14,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from redis_server import RedisServer, end, started_server
 
 from amicrawl.errors import UsageError
+from amicrawl.fleet.database.connection import JobStore, connect
 from amicrawl.fleet.jobs import lookup, verbs
-from amicrawl.fleet.jobs.connection import JobStore, connect
-from amicrawl.fleet.jobs.lease import Claims, Finished, GivenBack, Happened, RefusedEntry, Renewal
 from amicrawl.fleet.jobs.queues import queue_order
+from amicrawl.fleet.leases.lease import Claims, Finished, GivenBack, Happened, RefusedEntry, Renewal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

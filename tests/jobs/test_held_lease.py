@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor, HeldLease
+from amicrawl.fleet.leases.lease_time import HeartbeatMonitor, HeldLease
 
 
 class Clock:

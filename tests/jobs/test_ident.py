@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from amicrawl.errors import UsageError
-from amicrawl.fleet.jobs.ident import base_name, ident_of, is_ident, normalised, slug_of
+from amicrawl.fleet.database.ident import base_name, ident_of, is_ident, normalised, slug_of
 
 VECTORS = [
     ("http://www.example.com", "http://www.example.com/", "eed6rdmqqi18ps2eqfatkjyld"),

@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.fleet.jobs import redis_values, verbs
+from amicrawl.fleet.database import redis_values
+from amicrawl.fleet.database.ident import ident_of
+from amicrawl.fleet.jobs import verbs
 from amicrawl.fleet.jobs.crawl.specification import _crawl_file_settings as take_crawl_file
-from amicrawl.fleet.jobs.ident import ident_of
 from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, Stdout, encoded
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
     Command = Callable[..., "Done"]
 

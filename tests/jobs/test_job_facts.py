@@ -10,7 +10,7 @@ from typing import Any
 
 from amicrawl.fleet.jobs.accounting import Figures
 from amicrawl.fleet.jobs.crawl.reporting import JobFacts
-from amicrawl.fleet.jobs.lease import Claim
+from amicrawl.fleet.leases.lease import Claim
 
 
 def facts(clock: list[float]) -> JobFacts:

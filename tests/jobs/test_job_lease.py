@@ -12,8 +12,8 @@ from job_crawling import JobCrawl, site, store_of, submitted
 from loopback import RawServer
 
 from amicrawl.disk import Disk
-from amicrawl.fleet.jobs.data_directory import raise_fence
-from amicrawl.fleet.jobs.lease import Claims
+from amicrawl.fleet.leases.lease import Claims
+from amicrawl.fleet.leases.leased import raise_fence
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,13 +12,13 @@ from scrapy.settings import Settings
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
-from amicrawl.fleet.jobs.crawl.leased import LeaseLost
+from amicrawl.fleet.checkpoints.data_directory import JobCopy
 from amicrawl.fleet.jobs.crawl.opening import HeldJob, open_job, redis_of
 from amicrawl.fleet.jobs.crawl.specification import arguments_of, take_settings
-from amicrawl.fleet.jobs.data_directory import JobCopy
-from amicrawl.fleet.jobs.lease import Claims
-from amicrawl.fleet.jobs.lease_time import TOKEN_VARIABLE
 from amicrawl.fleet.jobs.link import begin_epoch, fetched_copy
+from amicrawl.fleet.leases.lease import Claims
+from amicrawl.fleet.leases.lease_time import TOKEN_VARIABLE
+from amicrawl.fleet.leases.leased import LeaseLost
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -14,7 +14,8 @@ from amicrawl.config import PREFIX, CrawlConfig, Rendering
 from amicrawl.crawl import fetched_list
 from amicrawl.crawlfile.keys import CONFIG_TABLES
 from amicrawl.errors import AmicrawlError, InputError, UsageError
-from amicrawl.fleet.jobs.connection import connect
+from amicrawl.fleet.checkpoints.data_directory import JobCopy
+from amicrawl.fleet.database.connection import connect
 from amicrawl.fleet.jobs.crawl.opening import HeldJob
 from amicrawl.fleet.jobs.crawl.specification import (
     _AT_MOST,
@@ -22,8 +23,7 @@ from amicrawl.fleet.jobs.crawl.specification import (
     JobArguments,
     take_settings,
 )
-from amicrawl.fleet.jobs.data_directory import JobCopy
-from amicrawl.fleet.jobs.lease import Claim
+from amicrawl.fleet.leases.lease import Claim
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from amicrawl.errors import UsageError
+from amicrawl.fleet.database.connection import connect
+from amicrawl.fleet.database.ident import ident_of
 from amicrawl.fleet.jobs import lookup, queues
-from amicrawl.fleet.jobs.connection import connect
-from amicrawl.fleet.jobs.ident import ident_of
 from amicrawl.fleet.jobs.submission import JobExistsError, Submission, submit
 
 if TYPE_CHECKING:
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 NOW = 1_700_000_000.0
 URL = "http://a.example/"

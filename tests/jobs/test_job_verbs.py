@@ -9,15 +9,15 @@ import pytest
 from job_changes import change
 
 from amicrawl.errors import UsageError
+from amicrawl.fleet.database.ident import ident_of
 from amicrawl.fleet.jobs import lookup, queues, verbs
-from amicrawl.fleet.jobs.ident import ident_of
 from amicrawl.fleet.jobs.lookup import NoSuchJobError
 from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 NOW = 1_700_000_000.0
 URLS = [f"http://{letter}.example/" for letter in "abcdefg"]

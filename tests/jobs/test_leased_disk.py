@@ -9,9 +9,8 @@ import pytest
 
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import OutputError
-from amicrawl.fleet.jobs.crawl.leased import Fence, LeasedDisk, LeaseLost
-from amicrawl.fleet.jobs.data_directory import FENCE, raise_fence
-from amicrawl.fleet.jobs.lease_time import HeldLease
+from amicrawl.fleet.leases.lease_time import HeldLease
+from amicrawl.fleet.leases.leased import FENCE, Fence, LeasedDisk, LeaseLost, raise_fence
 
 if TYPE_CHECKING:
     from pathlib import Path

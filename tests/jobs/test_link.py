@@ -17,11 +17,11 @@ from job_crawling import store_of, submitted
 from amicrawl.clock import steady_clock
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
+from amicrawl.fleet.checkpoints.data_directory import JobCopy
+from amicrawl.fleet.database.connection import connect
 from amicrawl.fleet.jobs import verbs
-from amicrawl.fleet.jobs.connection import connect
-from amicrawl.fleet.jobs.data_directory import JobCopy
-from amicrawl.fleet.jobs.lease import Claims, Happened
 from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy, restore
+from amicrawl.fleet.leases.lease import Claims, Happened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from amicrawl.fleet.database.ident import ident_of
 from amicrawl.fleet.jobs import logs
-from amicrawl.fleet.jobs.ident import ident_of
 from amicrawl.fleet.jobs.logs import Stdout, encoded
 from amicrawl.fleet.jobs.submission import Submission, submit
 
 if TYPE_CHECKING:
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 URL = "http://a.example/"
 IDENT = ident_of(URL)

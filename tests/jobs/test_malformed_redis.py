@@ -9,9 +9,10 @@ import pytest
 import redis
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.fleet.jobs import logs, lookup, queues, redis_values, verbs
-from amicrawl.fleet.jobs.connection import JobStore, connect
-from amicrawl.fleet.jobs.ident import ident_of
+from amicrawl.fleet.database import redis_values
+from amicrawl.fleet.database.connection import JobStore, connect
+from amicrawl.fleet.database.ident import ident_of
+from amicrawl.fleet.jobs import logs, lookup, queues, verbs
 from amicrawl.fleet.jobs.pipeline_record import pipelines
 from amicrawl.fleet.jobs.submission import Submission, submit
 

@@ -23,14 +23,14 @@ from archive_reading import check_sealed, rows
 from jobs.test_two_pipelines import Site, kill, owner, pid_key, pipeline, raw, requested, submit, until
 from loopback import RawServer
 
-from amicrawl.fleet.jobs.connection import connect
+from amicrawl.fleet.database.connection import connect
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 WHOLE = bool(os.environ.get("AMICRAWL_WHOLE_DAY"))
 JOBS = 6 if WHOLE else 4

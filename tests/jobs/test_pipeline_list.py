@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 FIGURES = {"load_average_1m": "0.956", "disk_available": str(int(56.3 * 1024**3))}
 

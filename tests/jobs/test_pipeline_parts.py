@@ -17,8 +17,7 @@ import pytest
 
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-from amicrawl.fleet.jobs.attempt import JobAttempt, Workshop, fetching, slot_after
-from amicrawl.fleet.jobs.checkpoint import (
+from amicrawl.fleet.checkpoints.checkpoint import (
     LIST_NAME,
     Checkpoints,
     checkpoint_url,
@@ -26,22 +25,18 @@ from amicrawl.fleet.jobs.checkpoint import (
     restore_checkpoint,
     save,
 )
-from amicrawl.fleet.jobs.child import Child
-from amicrawl.fleet.jobs.connection import JobStore, connect
-from amicrawl.fleet.jobs.data_directory import (
-    FENCE,
+from amicrawl.fleet.checkpoints.data_directory import (
     STORE_MARK,
     JobCopy,
-    fenced,
     is_base,
     new_base,
     opened_store,
-    raise_fence,
 )
+from amicrawl.fleet.checkpoints.job_bucket import end_of_finished, fetch, fetch_finished, url_of_job
+from amicrawl.fleet.database.connection import JobStore, connect
+from amicrawl.fleet.jobs.attempt import JobAttempt, Workshop, fetching, slot_after
+from amicrawl.fleet.jobs.child import Child
 from amicrawl.fleet.jobs.ending import EndVerdict, Reaper, sentence, verdict
-from amicrawl.fleet.jobs.job_bucket import end_of_finished, fetch, fetch_finished, url_of_job
-from amicrawl.fleet.jobs.lease import Claim, Claims, GivenBack
-from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
 from amicrawl.fleet.jobs.logs import Inbox
 from amicrawl.fleet.jobs.pipeline_record import (
     PipelineIdentity,
@@ -51,6 +46,9 @@ from amicrawl.fleet.jobs.pipeline_record import (
     tell_to_drain,
 )
 from amicrawl.fleet.jobs.record import encoded_info, info_of
+from amicrawl.fleet.leases.lease import Claim, Claims, GivenBack
+from amicrawl.fleet.leases.lease_time import HeartbeatMonitor
+from amicrawl.fleet.leases.leased import FENCE, fenced, raise_fence
 from amicrawl.listing.files import SealedFile
 from amicrawl.listing.uploaded import Uploaded, UploadManifest
 from amicrawl.partition.outbox import Outbox

@@ -10,7 +10,7 @@ from jobs.test_pipeline_parts import crawl_directory, manifest_in
 from jobs.test_supervisor import IDENTS, Pipelines, ended, raw, said, submit
 
 from amicrawl.disk import Disk
-from amicrawl.fleet.jobs.checkpoint import save
+from amicrawl.fleet.checkpoints.checkpoint import save
 from amicrawl.fleet.jobs.pipeline import PipelineOptions
 
 if TYPE_CHECKING:

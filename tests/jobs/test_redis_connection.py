@@ -11,8 +11,8 @@ import trustme
 from redis_server import RedisServer, end, started_server
 
 from amicrawl.errors import ExitCode, UsageError
-from amicrawl.fleet.jobs import redis_values
-from amicrawl.fleet.jobs.connection import (
+from amicrawl.fleet.database import redis_values
+from amicrawl.fleet.database.connection import (
     JobStore,
     RedisRefused,
     RedisSettings,
@@ -218,7 +218,7 @@ def test_a_replica_that_takes_no_writes_is_away_for_now(redis_server: Server) ->
 
 def test_every_script_is_one_that_redis_understands(redis_server: Server) -> None:
     store = connect({"REDIS_URL": redis_server.url})
-    files = (resources.files("amicrawl.fleet.jobs") / "scripts").iterdir()
+    files = (resources.files("amicrawl.fleet.database") / "scripts").iterdir()
     names = {file.name.removesuffix(".lua") for file in files if not file.name.startswith("_")}
     assert {"submit", "change", "abort", "read", "trim", "move"} <= names
     for name in names:

@@ -11,15 +11,16 @@ import pytest
 from job_changes import change
 from redis.exceptions import NoPermissionError
 
-from amicrawl.fleet.jobs import logs, lookup, queues, redis_values, verbs
-from amicrawl.fleet.jobs.connection import JobStore, RedisRefused, connect
-from amicrawl.fleet.jobs.ident import ident_of
-from amicrawl.fleet.jobs.lease import Claims, Happened
+from amicrawl.fleet.database import redis_values
+from amicrawl.fleet.database.connection import JobStore, RedisRefused, connect
+from amicrawl.fleet.database.ident import ident_of
+from amicrawl.fleet.jobs import logs, lookup, queues, verbs
 from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
 from amicrawl.fleet.jobs.logs import Stdout, encoded
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord, pipelines
 from amicrawl.fleet.jobs.seedqueue import SeedQueue
 from amicrawl.fleet.jobs.submission import Submission, submit
+from amicrawl.fleet.leases.lease import Claims, Happened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from scrapy_redis.connection import SETTINGS_PARAMS_MAP
 
-from amicrawl.fleet.jobs import connection
+from amicrawl.fleet.database import connection
 
 if TYPE_CHECKING:
     import redis

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from amicrawl.errors import UsageError
-from amicrawl.fleet.jobs import redis_values
+from amicrawl.fleet.database import redis_values
 from amicrawl.fleet.jobs.seedqueue import SeedQueue, TakenSeed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 KEY = "queue:start_urls"
 URLS = [f"http://a.example/{n}" for n in range(5)]

@@ -9,7 +9,7 @@ import warm_processes
 from loopback import PROJECT, environment, write_lines
 
 from amicrawl.errors import ExitCode
-from amicrawl.fleet.jobs.connection import connect
+from amicrawl.fleet.database.connection import connect
 
 if TYPE_CHECKING:
     import subprocess

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.fleet.jobs.connection import RedisSettings, connect
-from amicrawl.fleet.jobs.lease import Claims, Renewal
+from amicrawl.fleet.database.connection import RedisSettings, connect
+from amicrawl.fleet.leases.lease import Claims, Renewal
 from amicrawl.fleet.sharing.creation import begin, seeds_given
 from amicrawl.fleet.sharing.share import (
     ATTEMPTS,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 LONG = timedelta(minutes=5)
 HERE = "store-here"

@@ -12,8 +12,8 @@ import pytest
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError
-from amicrawl.fleet.jobs.connection import RedisSettings, connect
-from amicrawl.fleet.jobs.redis_values import dead_letters
+from amicrawl.fleet.database.connection import RedisSettings, connect
+from amicrawl.fleet.database.redis_values import dead_letters
 from amicrawl.fleet.sharing.creation import begin, seeds_given
 from amicrawl.fleet.sharing.exchange import BatchExchange, News
 from amicrawl.fleet.sharing.share import NEXT, Share, ShareRecord, TakenPartition
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 PATIENCE = 60.0
 

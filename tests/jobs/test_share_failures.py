@@ -22,8 +22,9 @@ from crawl_processes import end
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
 from amicrawl.disk import Disk
-from amicrawl.fleet.jobs.connection import RedisSettings, connect
-from amicrawl.fleet.jobs.data_directory import opened_store, raise_fence
+from amicrawl.fleet.checkpoints.data_directory import opened_store
+from amicrawl.fleet.database.connection import RedisSettings, connect
+from amicrawl.fleet.leases.leased import raise_fence
 from amicrawl.fleet.sharing.share import Ended, Share, TakenPartition
 
 if TYPE_CHECKING:

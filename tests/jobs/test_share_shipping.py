@@ -12,7 +12,7 @@ from faulty_disks import FaultyDisk, KilledError
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.fleet.jobs.checkpoint import LIST_NAME, ship_state
+from amicrawl.fleet.checkpoints.checkpoint import LIST_NAME, ship_state
 from amicrawl.fleet.sharing.worker import fetch_state, shipped_to
 from amicrawl.frontier import DurableFrontier, Offer, Outcome, Source, frontier_over
 from amicrawl.meguri import LivePartition

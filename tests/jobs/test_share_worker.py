@@ -12,9 +12,9 @@ import pytest
 
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.fleet.database.connection import RedisSettings, connect
 from amicrawl.fleet.jobs.child import CONSOLE_SIZE
-from amicrawl.fleet.jobs.connection import RedisSettings, connect
-from amicrawl.fleet.jobs.data_directory import fenced
+from amicrawl.fleet.leases.leased import fenced
 from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
 from amicrawl.fleet.sharing.share import ATTEMPTS, NEXT, Share, ShareRecord, TakenPartition, checked_name
 from amicrawl.fleet.sharing.worker import ShareWorker, written_once
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 
 @pytest.fixture

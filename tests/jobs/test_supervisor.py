@@ -22,20 +22,21 @@ import pytest
 
 from amicrawl.capture import Capture
 from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.fleet.checkpoints.checkpoint import path_of
+from amicrawl.fleet.checkpoints.data_directory import JobCopy, opened_store
+from amicrawl.fleet.checkpoints.job_bucket import ship
+from amicrawl.fleet.database.connection import JobStore, RedisSettings, connect
+from amicrawl.fleet.database.redis_values import dead_letters
 from amicrawl.fleet.jobs import logs
 from amicrawl.fleet.jobs.accounting import Account, Figures, account_of, settle
 from amicrawl.fleet.jobs.attempt import Workshop
-from amicrawl.fleet.jobs.checkpoint import path_of
-from amicrawl.fleet.jobs.connection import JobStore, RedisSettings, connect
-from amicrawl.fleet.jobs.data_directory import JobCopy, fenced, opened_store
-from amicrawl.fleet.jobs.job_bucket import ship
-from amicrawl.fleet.jobs.lease import Claims
 from amicrawl.fleet.jobs.logs import Download, Stdout, encoded
 from amicrawl.fleet.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
 from amicrawl.fleet.jobs.queues import queue_order
-from amicrawl.fleet.jobs.redis_values import dead_letters
 from amicrawl.fleet.jobs.supervisor import Mode
+from amicrawl.fleet.leases.lease import Claims
+from amicrawl.fleet.leases.leased import fenced
 from amicrawl.record import CAPTURES, CaptureItem
 from amicrawl.record.captures import row_of
 from amicrawl.seed import Seed

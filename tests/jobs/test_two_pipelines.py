@@ -17,8 +17,8 @@ from archive_reading import check_sealed, rows
 from loopback import PROJECT, QUICK, RawServer, environment, page
 from rsync_daemon import RsyncDaemon
 
-from amicrawl.fleet.jobs.connection import JobStore, connect
-from amicrawl.fleet.jobs.ident import ident_of, normalised
+from amicrawl.fleet.database.connection import JobStore, connect
+from amicrawl.fleet.database.ident import ident_of, normalised
 
 if TYPE_CHECKING:
     import subprocess

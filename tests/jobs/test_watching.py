@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.fleet.jobs.connection import RedisUnavailable, connect
-from amicrawl.fleet.jobs.redis_values import scored_at
+from amicrawl.fleet.database.connection import RedisUnavailable, connect
+from amicrawl.fleet.database.redis_values import scored_at
 from amicrawl.fleet.jobs.watching import LONGEST, Broadcasts, Watch, number_of
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 IDENT = "1q2qydhkeh3gfnrcxuf6py70b"
 OTHER = "43z7a11vo6of3a7i173441dtc"

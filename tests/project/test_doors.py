@@ -31,6 +31,20 @@ PAST_THE_DOOR = frozenset({
 """Imports of names that are not exported, by the room that imports and the module. None may be added."""
 
 
+MOST_EXPORTS = 40
+"""A room that needs more names has no door: it is two rooms, or its callers need fewer better names."""
+
+
+def _exported(path: Path) -> frozenset[str]:
+    """Return what the `__init__.py` at *path* says that it exports."""
+    lists = [
+        node.value
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    return frozenset(name for each in lists for name in ast.literal_eval(each))
+
+
 def _rooms() -> frozenset[str]:
     of_the_crawl = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - WINGS.keys()
     of_wings = {
@@ -65,6 +79,11 @@ def test_rooms_are_entered_by_their_doors() -> None:
     }
     assert {key: name for key, name in past.items() if key not in PAST_THE_DOOR} == {}
     assert past.keys() >= PAST_THE_DOOR, "an exception that no import needs any more"
+
+
+def test_no_room_exports_more_than_forty_names() -> None:
+    exported = {room: _exported(PACKAGE.joinpath(*room.split("."), "__init__.py")) for room in ROOMS}
+    assert {room: len(names) for room, names in exported.items() if len(names) > MOST_EXPORTS} == {}
 
 
 def test_nine_of_ten_imports_between_rooms_go_through_doors() -> None:

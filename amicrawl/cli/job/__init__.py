@@ -23,7 +23,7 @@ from amicrawl.terminal import counted
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from amicrawl.fleet.jobs import JobStore
+    from amicrawl.fleet.database import JobStore
 
 _ABORTED = {
     verbs.Aborted.REMOVED: "{} is aborted: no pipeline was crawling it.",

@@ -12,20 +12,23 @@ import typer
 from amicrawl.cli.options import AsJson, print_table
 from amicrawl.cli.redis_options import with_store
 from amicrawl.fleet.dashboard import JobChoice, past_view
+from amicrawl.fleet.database import (
+    RedisUnavailable,
+    checked_ident,
+    clear_dead_letters,
+    dead_letters,
+    ident_of,
+    normalised,
+)
 from amicrawl.fleet.jobs import (
     ENDED,
     RESPONSES,
     Download,
     Ignore,
-    RedisUnavailable,
-    checked_ident,
-    ident_of,
     logs,
     lookup,
-    normalised,
     pipelines,
     queues,
-    redis_values,
     verbs,
 )
 from amicrawl.terminal import counted, harmless, human_size
@@ -34,7 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from amicrawl.fleet.dashboard import Job
-    from amicrawl.fleet.jobs import JobRecord, JobStore
+    from amicrawl.fleet.database import JobStore
+    from amicrawl.fleet.jobs import JobRecord
 
 
 EVERY = 0.5
@@ -91,7 +95,7 @@ def status(store: JobStore, job: JobOrNone = None, *, as_json: AsJson = False) -
     ended = lookup.counts(store)
     lengths = queues.lengths(store)
     totals = {**ended._asdict(), "working": len(lookup.working(store)), "queues": lengths}
-    totals["dead_letters"] = len(redis_values.dead_letters(store))
+    totals["dead_letters"] = len(dead_letters(store))
     if as_json:
         typer.echo(json.dumps(totals))
         return
@@ -177,9 +181,9 @@ def dead(store: JobStore, *, clear: Clear = False, as_json: AsJson = False) -> N
     Example: amicrawl job dead --json
     """
     if clear:
-        typer.echo(f"{counted(redis_values.clear_dead_letters(store), 'dead letter')} deleted.")
+        typer.echo(f"{counted(clear_dead_letters(store), 'dead letter')} deleted.")
         return
-    found = redis_values.dead_letters(store)
+    found = dead_letters(store)
     for letter in found:
         if as_json:
             typer.echo(json.dumps(letter._asdict()))

@@ -22,7 +22,7 @@ from amicrawl.fleet.jobs import job_settings, verbs
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from amicrawl.fleet.jobs import JobStore
+    from amicrawl.fleet.database import JobStore
 
 _RANGE = re.compile(r"([0-9]{1,7})(?:-([0-9]{1,7}))?")
 

@@ -18,16 +18,8 @@ from amicrawl.cli.job.settings import given_in, options_of
 from amicrawl.cli.options import AsJson, grouped
 from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import ExitCode, InputError, UsageError
-from amicrawl.fleet.jobs import (
-    JobExistsError,
-    JobState,
-    JobStore,
-    RedisUnavailable,
-    Submission,
-    Submitted,
-    job_settings,
-    lookup,
-)
+from amicrawl.fleet.database import JobStore, RedisUnavailable
+from amicrawl.fleet.jobs import JobExistsError, JobState, Submission, Submitted, job_settings, lookup
 from amicrawl.fleet.jobs import submit as submit_job
 from amicrawl.fleet.jobs.lookup import LARGEST_LIST
 

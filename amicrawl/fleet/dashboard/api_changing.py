@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from amicrawl.fleet.dashboard.operations import Call
     from amicrawl.fleet.dashboard.shapes import KnownUser
-    from amicrawl.fleet.jobs import JobStore
+    from amicrawl.fleet.database import JobStore
 
 _MOST_LIVE = 5000
 STARTED_IN = "dashboard"

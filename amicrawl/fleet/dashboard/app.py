@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from amicrawl.fleet.dashboard.users import Users
-    from amicrawl.fleet.jobs import JobStore
+    from amicrawl.fleet.database import JobStore
 
 LOCAL = ("localhost", "127.0.0.1", "::1")
 _HOST = re.compile(

@@ -18,7 +18,8 @@ from starlette.responses import PlainTextResponse, Response
 from amicrawl.discovery import ignore_set, set_names
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.wording import iso, plain
-from amicrawl.fleet.jobs import PENDING, PENDING_SHALLOW, TAGGED, is_ident, lookup, redis_values
+from amicrawl.fleet.database import PENDING, PENDING_SHALLOW, TAGGED, is_ident, scored_at
+from amicrawl.fleet.jobs import lookup
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -144,7 +145,7 @@ def feed(site: Site, request: Request) -> Response:
     with site.store.responding():
         messages = [
             (when, plain(text, limit=_LONGEST_MESSAGE))
-            for when, text in redis_values.scored_at(
+            for when, text in scored_at(
                 site.store,
                 f"{site.store.keys.prefix}tweets:done",
                 most=_MOST_MESSAGES,

@@ -20,7 +20,8 @@ from amicrawl.fleet.dashboard.views import (
     pipeline_view,
 )
 from amicrawl.fleet.dashboard.wording import plain
-from amicrawl.fleet.jobs import ENDED, Watch, is_ident, lookup, redis_now, redis_values
+from amicrawl.fleet.database import dead_letters, is_ident, scored_at
+from amicrawl.fleet.jobs import ENDED, Watch, lookup, redis_now
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -37,7 +38,8 @@ if TYPE_CHECKING:
         Queue,
         Totals,
     )
-    from amicrawl.fleet.jobs import JobNames, JobStore, Live, SeenJob
+    from amicrawl.fleet.database import JobStore
+    from amicrawl.fleet.jobs import JobNames, Live, SeenJob
 
 _NAMES_EVERY = 2.0
 _FRESH = 0.25
@@ -152,7 +154,7 @@ class Board:
         """Return a part of the log of a job: behind *after*, else in front of *before*, else the end."""
         self._job(ident)
         with self._store.responding():
-            found = redis_values.scored_at(
+            found = scored_at(
                 self._store,
                 self._store.keys.log(ident),
                 after=after,
@@ -213,7 +215,7 @@ class Board:
     def letters(self) -> list[DeadLetter]:
         """Return what was found in Redis and could not be followed."""
         with self._store.responding():
-            found = redis_values.dead_letters(self._store, 500)
+            found = dead_letters(self._store, 500)
         return [
             {
                 "id": f"{letter.seen:.6f}",

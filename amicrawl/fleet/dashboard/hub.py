@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 
     from amicrawl.fleet.dashboard.shapes import Job, JobDetail
     from amicrawl.fleet.dashboard.stream import Wish
-    from amicrawl.fleet.jobs import JobStore, SeenJob, Updates
+    from amicrawl.fleet.database import JobStore
+    from amicrawl.fleet.jobs import SeenJob, Updates
 
 logger = logging.getLogger(__name__)
 

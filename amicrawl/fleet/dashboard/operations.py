@@ -23,7 +23,7 @@ from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fleet.dashboard.bodies import Nothing
 from amicrawl.fleet.dashboard.problems import MEDIA_TYPE, Problem, title_of
 from amicrawl.fleet.dashboard.shapes import ProblemFacts
-from amicrawl.fleet.jobs import RedisRefused, RedisUnavailable
+from amicrawl.fleet.database import RedisRefused, RedisUnavailable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

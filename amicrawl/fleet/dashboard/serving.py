@@ -20,7 +20,7 @@ from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.fleet.dashboard.app import Hosts, application, is_public, site_of
 from amicrawl.fleet.dashboard.users import Role, Users
 from amicrawl.fleet.dashboard.watching import WatchedCrawl, watch_application
-from amicrawl.fleet.jobs import RedisSettings, connect
+from amicrawl.fleet.database import RedisSettings, connect
 
 if TYPE_CHECKING:
     import asyncio

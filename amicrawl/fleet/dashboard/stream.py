@@ -23,7 +23,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from amicrawl.fleet.dashboard.problems import Problem
-from amicrawl.fleet.jobs import is_ident
+from amicrawl.fleet.database import is_ident
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

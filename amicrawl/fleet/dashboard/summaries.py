@@ -16,10 +16,10 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError, ExitCode
+from amicrawl.fleet.checkpoints import is_base
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.views import reported
 from amicrawl.fleet.dashboard.wording import text_of
-from amicrawl.fleet.jobs import is_base
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.capture import Failure, Truncation
+from amicrawl.fleet.database import hash_at
 from amicrawl.fleet.jobs import logs
-from amicrawl.fleet.jobs.redis_values import hash_at
 from amicrawl.listing import TABLE_NAME
 from amicrawl.parquet import ParquetTable
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
     from amicrawl.record import CaptureItem
 
 BROKEN_OFF = frozenset({Truncation.DISCONNECT, Truncation.TIME, Truncation.UNSPECIFIED})

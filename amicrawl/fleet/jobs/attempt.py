@@ -13,10 +13,21 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode, OutputError
-from amicrawl.fleet.jobs.checkpoint import SLOTS, Checkpoints, Copying, checkpoint_url, is_begun, path_of
-from amicrawl.fleet.jobs.data_directory import is_base, new_base, raise_fence
-from amicrawl.fleet.jobs.job_bucket import NothingToFetchError, fetch, fetch_finished, ship
-from amicrawl.fleet.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
+from amicrawl.fleet.checkpoints import (
+    SLOTS,
+    Checkpoints,
+    Copying,
+    NothingToFetchError,
+    checkpoint_url,
+    fetch,
+    fetch_finished,
+    is_base,
+    is_begun,
+    new_base,
+    path_of,
+    ship,
+)
+from amicrawl.fleet.leases import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE, raise_fence
 from amicrawl.uploads import keeps_state
 
 if TYPE_CHECKING:
@@ -25,12 +36,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
+    from amicrawl.fleet.checkpoints import JobCopy
     from amicrawl.fleet.jobs.accounting import Account
     from amicrawl.fleet.jobs.child import Child
-    from amicrawl.fleet.jobs.data_directory import JobCopy
-    from amicrawl.fleet.jobs.lease import Claim
-    from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
     from amicrawl.fleet.jobs.logs import Inbox
+    from amicrawl.fleet.leases import Claim, HeartbeatMonitor
     from amicrawl.uploads import UploadProgress
 
 logger = logging.getLogger(__name__)

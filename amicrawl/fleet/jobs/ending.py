@@ -22,22 +22,20 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, InputError
-from amicrawl.fleet.jobs import redis_values
-from amicrawl.fleet.jobs.data_directory import JobCopy
-from amicrawl.fleet.jobs.ident import is_ident
-from amicrawl.fleet.jobs.lease import GRACE, Claim, Claims, Finished, GivenBack, Happened
+from amicrawl.fleet.checkpoints import JobCopy
+from amicrawl.fleet.database import hash_at, is_ident, list_at, names_of_keys, put_dead_letter
 from amicrawl.fleet.jobs.link import is_forgotten, restore
 from amicrawl.fleet.jobs.logs import say
 from amicrawl.fleet.jobs.pipeline_record import remove_stale
 from amicrawl.fleet.jobs.record import encoded_info, info_of
-from amicrawl.fleet.jobs.redis_values import hash_at, list_at, names_of_keys
+from amicrawl.fleet.leases import GRACE, Claim, Claims, Finished, GivenBack, Happened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
+    from amicrawl.fleet.database import JobStore
     from amicrawl.fleet.jobs.accounting import Account
     from amicrawl.fleet.jobs.attempt import JobAttempt, Workshop
-    from amicrawl.fleet.jobs.connection import JobStore
 
 logger = logging.getLogger(__name__)
 
@@ -253,9 +251,7 @@ def _judged(attempt: JobAttempt, *, asked: bool) -> EndVerdict:
 
 def _report_failed(store: JobStore, ident: str, why: str, value: str = "") -> None:
     where = store.keys.job(ident)
-    redis_values.put_dead_letter(
-        store, where=where, why=f"the job has failed too often, {why}", value=value
-    )
+    put_dead_letter(store, where=where, why=f"the job has failed too often, {why}", value=value)
 
 
 class Reaper:

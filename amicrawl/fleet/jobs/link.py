@@ -25,12 +25,12 @@ from typing import TYPE_CHECKING, Any
 import redis
 
 from amicrawl.errors import AmicrawlError
-from amicrawl.fleet.jobs import logs, lookup, redis_values
-from amicrawl.fleet.jobs.data_directory import JobCopy
-from amicrawl.fleet.jobs.lease import ident_of_unit
-from amicrawl.fleet.jobs.lease_time import HeldLease
+from amicrawl.fleet.checkpoints import JobCopy
+from amicrawl.fleet.database import hashes_at, text_at
+from amicrawl.fleet.jobs import logs, lookup
 from amicrawl.fleet.jobs.live_settings import FIELDS, FlushReply
 from amicrawl.fleet.jobs.logs import Inbox
+from amicrawl.fleet.leases import HeldLease, ident_of_unit
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from redis.client import PubSub
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
 
 logger = logging.getLogger(__name__)
 
@@ -346,11 +346,11 @@ def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:
     """
     keys, ident = store.keys, ident_of_unit(unit)
     with store.responding():
-        record, claim = redis_values.hashes_at(store, [keys.job(ident), keys.claim(unit)])
+        record, claim = hashes_at(store, [keys.job(ident), keys.claim(unit)])
         return JobCopy(
             unit=unit,
             token=token,
-            epoch=redis_values.text_at(store, keys.own("epoch"), longest=100) or "",
+            epoch=text_at(store, keys.own("epoch"), longest=100) or "",
             record=record if record.get("url") else {},
             ignores=lookup.ignores(store, ident),
             desired=lookup.desired(store, ident),
@@ -362,7 +362,7 @@ def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:
 
 def is_forgotten(store: JobStore, copy: JobCopy) -> bool:
     """Tell whether Redis was emptied, or put back in time, since *copy* was read from it."""
-    return redis_values.text_at(store, store.keys.own("epoch"), longest=100) != copy.epoch
+    return text_at(store, store.keys.own("epoch"), longest=100) != copy.epoch
 
 
 def begin_epoch(store: JobStore) -> None:

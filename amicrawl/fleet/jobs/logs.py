@@ -27,12 +27,12 @@ from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.fleet.jobs import redis_values
+from amicrawl.fleet.database import put_dead_letter, scored_at
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
 
 LONGEST_ENTRY = 65_536
 """Bytes of an entry that is written; a longer URL or message is cut."""
@@ -304,17 +304,13 @@ def after(store: JobStore, ident: str, score: float = 0.0, *, most: int = 1000) 
 
     One that cannot be read is passed over and put among the dead letters.
     """
-    found = redis_values.scored_at(
-        store, store.keys.log(ident), after=score, most=most, longest=LARGEST_READ + 1
-    )
+    found = scored_at(store, store.keys.log(ident), after=score, most=most, longest=LARGEST_READ + 1)
     return LogPage(_readable(store, ident, found), found[-1][0] if found else score)
 
 
 def newest(store: JobStore, ident: str, *, most: int = 100) -> LogPage:
     """Return the last *most* entries, ascending."""
-    found = redis_values.scored_at(
-        store, store.keys.log(ident), most=most, longest=LARGEST_READ + 1, newest=True
-    )
+    found = scored_at(store, store.keys.log(ident), most=most, longest=LARGEST_READ + 1, newest=True)
     return LogPage(_readable(store, ident, found), found[-1][0] if found else 0.0)
 
 
@@ -357,7 +353,5 @@ def _readable(store: JobStore, ident: str, found: list[tuple[float, str]]) -> li
             entries.append(Logged(score, parsed(text)))
         except NotAnEntryError as error:
             where = f"{store.keys.log(ident)} {score:.17g}"
-            redis_values.put_dead_letter(
-                store, where=where, why=f"an entry cannot be read: {error}", value=text
-            )
+            put_dead_letter(store, where=where, why=f"an entry cannot be read: {error}", value=text)
     return entries

@@ -5,8 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import InputError, UsageError
-from amicrawl.fleet.jobs import redis_values
-from amicrawl.fleet.jobs.ident import checked_ident, is_ident
+from amicrawl.fleet.database import (
+    LARGEST_READ,
+    checked_ident,
+    count_at,
+    fault_at,
+    hash_at,
+    hashes_at,
+    is_ident,
+    is_utf8,
+    keys_like,
+    list_at,
+    put_dead_letter,
+    set_at,
+    text_at,
+)
 from amicrawl.fleet.jobs.live_settings import LONGEST_PATTERN
 from amicrawl.fleet.jobs.pipeline_record import is_silent, pipelines
 from amicrawl.fleet.jobs.record import JobRecord
@@ -14,7 +27,7 @@ from amicrawl.fleet.jobs.record import JobRecord
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
 
 LARGEST_CONFIG = 1 << 20
 """Bytes of a crawl file."""
@@ -66,15 +79,15 @@ def job_or_none(store: JobStore, ident: str) -> JobRecord | None:
 def jobs(store: JobStore, idents: Iterable[str]) -> dict[str, JobRecord]:
     """Return those of *idents* that are jobs, in two round trips; faults become dead letters."""
     wanted = [ident for ident in dict.fromkeys(idents) if is_ident(ident)]
-    hashes = redis_values.hashes_at(store, [store.keys.job(ident) for ident in wanted], always=_DECISIVE)
-    wishes = redis_values.hashes_at(store, [store.keys.desired(ident) for ident in wanted])
+    hashes = hashes_at(store, [store.keys.job(ident) for ident in wanted], always=_DECISIVE)
+    wishes = hashes_at(store, [store.keys.desired(ident) for ident in wanted])
     found = {}
     for ident, fields, live in zip(wanted, hashes, wishes, strict=True):
         record = JobRecord.parse(fields, ident=ident, paused=bool(live.get("paused")))
         if record.exists:
             found[ident] = record
             for fault in record.faults:
-                redis_values.put_dead_letter(store, where=store.keys.job(ident), why=fault)
+                put_dead_letter(store, where=store.keys.job(ident), why=fault)
     return found
 
 
@@ -82,19 +95,17 @@ def ignores(store: JobStore, ident: str) -> list[str]:
     """Return the ignore patterns of a job, sorted, as stored; some may be of no use to a crawl."""
     key = store.keys.ignores(ident)
     found = []
-    for pattern in redis_values.set_at(store, key, longest=LONGEST_PATTERN):
-        if redis_values.is_utf8(pattern):
+    for pattern in set_at(store, key, longest=LONGEST_PATTERN):
+        if is_utf8(pattern):
             found.append(pattern)
         else:
-            redis_values.put_dead_letter(
-                store, where=key, why="an expression is not UTF-8", value=pattern
-            )
+            put_dead_letter(store, where=key, why="an expression is not UTF-8", value=pattern)
     return found
 
 
 def working(store: JobStore) -> list[str]:
     """Return the idents that are crawled, the longest at work last."""
-    return only_idents(store, store.keys.working, redis_values.list_at(store, store.keys.working))
+    return only_idents(store, store.keys.working, list_at(store, store.keys.working))
 
 
 def finished(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
@@ -104,7 +115,7 @@ def finished(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     """
     suffix = "_ignores"
     begin = len(store.keys.prefix)
-    idents = [key[begin : -len(suffix)] for key in redis_values.keys_like(store, f"*{suffix}")]
+    idents = [key[begin : -len(suffix)] for key in keys_like(store, f"*{suffix}")]
     found = [record for record in jobs(store, idents).values() if record.has_ended]
     return sorted(found, key=lambda record: record.ended_at or 0, reverse=True)[:most]
 
@@ -116,7 +127,7 @@ def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     """
     found = []
     for flat in store.scripts(
-        "read_ended", keys=[store.keys.ended], args=[most, _LONGEST_PAST, redis_values.ROOM]
+        "read_ended", keys=[store.keys.ended], args=[most, _LONGEST_PAST, LARGEST_READ]
     ):
         fields = dict(zip(flat[::2], flat[1::2], strict=False))
         ident = fields.pop("ident", "")
@@ -129,9 +140,7 @@ def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
 def counts(store: JobStore) -> JobCounts:
     """Return how many jobs ended, and how."""
     keys = store.keys
-    return JobCounts(
-        *(redis_values.count_at(store, key) for key in (keys.completed, keys.aborted, keys.failed))
-    )
+    return JobCounts(*(count_at(store, key) for key in (keys.completed, keys.aborted, keys.failed)))
 
 
 def config(store: JobStore, ident: str) -> str | None:
@@ -141,12 +150,12 @@ def config(store: JobStore, ident: str) -> str | None:
 
 def config_fault(store: JobStore, ident: str) -> str:
     """Return why the crawl file of a job cannot be read; empty where it can, or there is none."""
-    return redis_values.fault_at(store, store.keys.config(ident), longest=LARGEST_CONFIG)
+    return fault_at(store, store.keys.config(ident), longest=LARGEST_CONFIG)
 
 
 def url_list_fault(store: JobStore, ident: str) -> str:
     """Return why the list of a job cannot be read; empty where it can, or there is none."""
-    return redis_values.fault_at(store, store.keys.url_list(ident), longest=LARGEST_LIST)
+    return fault_at(store, store.keys.url_list(ident), longest=LARGEST_LIST)
 
 
 def url_list(store: JobStore, ident: str) -> str | None:
@@ -156,7 +165,7 @@ def url_list(store: JobStore, ident: str) -> str | None:
 
 def desired(store: JobStore, ident: str) -> dict[str, str]:
     """Return the live settings that ArchiveBot has no field for: `paused` is `1`, or is not there."""
-    return redis_values.hash_at(store, store.keys.desired(ident))
+    return hash_at(store, store.keys.desired(ident))
 
 
 def live_nicknames(store: JobStore, now: float) -> list[str]:
@@ -175,15 +184,13 @@ def only_idents(store: JobStore, key: str, found: Sequence[str]) -> list[str]:
         if is_ident(element):
             kept.append(element)
         else:
-            redis_values.put_dead_letter(
-                store, where=key, why="an element is not an ident", value=element
-            )
+            put_dead_letter(store, where=key, why="an element is not an ident", value=element)
     return kept
 
 
 def _whole(store: JobStore, key: str, longest: int) -> str | None:
-    text = redis_values.text_at(store, key, longest=longest)
-    if text is None or redis_values.is_utf8(text):
+    text = text_at(store, key, longest=longest)
+    if text is None or is_utf8(text):
         return text
-    redis_values.put_dead_letter(store, where=key, why="it is not UTF-8", value=text)
+    put_dead_letter(store, where=key, why="it is not UTF-8", value=text)
     return None

@@ -20,7 +20,14 @@ import redis
 
 from amicrawl.discovery import ignore_set
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.fleet.jobs import redis_values
+from amicrawl.fleet.checkpoints import (
+    CONSOLE,
+    STOP_FILE,
+    Checkpoints,
+    NothingToFetchError,
+    end_of_finished,
+)
+from amicrawl.fleet.database import RedisUnavailable, put_dead_letter
 from amicrawl.fleet.jobs.attempt import (
     JobAttempt,
     Workshop,
@@ -32,26 +39,21 @@ from amicrawl.fleet.jobs.attempt import (
     slot_after,
     take_directory,
 )
-from amicrawl.fleet.jobs.checkpoint import Checkpoints
 from amicrawl.fleet.jobs.child import Child
-from amicrawl.fleet.jobs.connection import RedisUnavailable
-from amicrawl.fleet.jobs.data_directory import CONSOLE, STOP_FILE
 from amicrawl.fleet.jobs.ending import Ending, EndVerdict, Reaper
-from amicrawl.fleet.jobs.job_bucket import NothingToFetchError, end_of_finished
-from amicrawl.fleet.jobs.lease import GRACE, Claim, Claims, RefusedEntry
-from amicrawl.fleet.jobs.lease_time import HeartbeatMonitor
 from amicrawl.fleet.jobs.link import begin_epoch, fetched_copy, is_forgotten, restore
 from amicrawl.fleet.jobs.logs import Inbox
 from amicrawl.fleet.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
 from amicrawl.fleet.jobs.submission import GLOBAL_SET
 from amicrawl.fleet.jobs.supervisor import Mode, Supervisor
+from amicrawl.fleet.leases import GRACE, Claim, Claims, HeartbeatMonitor, RefusedEntry
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from amicrawl.fleet.jobs.connection import JobStore
-    from amicrawl.fleet.jobs.data_directory import JobCopy
+    from amicrawl.fleet.checkpoints import JobCopy
+    from amicrawl.fleet.database import JobStore
     from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity
 
 logger = logging.getLogger(__name__)
@@ -168,9 +170,7 @@ class Pipeline(Supervisor[JobAttempt]):
         except redis.ResponseError as error:
             # Its keys are something else than ours. The lease runs out; no other job waits for that.
             where = self._store.keys.job(attempt.ident)
-            redis_values.put_dead_letter(
-                self._store, where=where, why=f"its end cannot be written: {error}"
-            )
+            put_dead_letter(self._store, where=where, why=f"its end cannot be written: {error}")
             judged = EndVerdict.CRASHED
         if judged is not None or not attempt.is_busy:
             self._freed(attempt, judged)
@@ -338,7 +338,7 @@ class Pipeline(Supervisor[JobAttempt]):
 
     def _refuse(self, refusal: RefusedEntry) -> None:
         where = self._store.keys.queue(refusal.queue)
-        redis_values.put_dead_letter(self._store, where=where, why=refusal.reason, value=refusal.entry)
+        put_dead_letter(self._store, where=where, why=refusal.reason, value=refusal.entry)
 
 
 def _touched(path: Path) -> int | None:

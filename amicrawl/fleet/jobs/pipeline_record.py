@@ -23,13 +23,13 @@ import psutil
 
 from amicrawl import __version__
 from amicrawl.errors import InputError, UsageError
-from amicrawl.fleet.jobs.redis_values import hashes_at, names_of_keys
+from amicrawl.fleet.database import hashes_at, names_of_keys
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
 
 RUNNING = "Running"
 STOPPING = "Stopping"

@@ -11,14 +11,22 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import UsageError
-from amicrawl.fleet.jobs import lookup, redis_values
-from amicrawl.fleet.jobs.ident import checked_ident
-from amicrawl.fleet.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
+from amicrawl.fleet.database import (
+    PENDING,
+    PENDING_LARGE,
+    PENDING_SHALLOW,
+    TAGGED,
+    checked_ident,
+    keys_like,
+    list_at,
+    put_dead_letter,
+)
+from amicrawl.fleet.jobs import lookup
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
 
 _NICKNAME = re.compile(r"[A-Za-z0-9_-]{3,30}")
 
@@ -87,14 +95,12 @@ def checked_queue(name: str) -> str:
 def queue_names(store: JobStore) -> list[str]:
     """Return the names of all queues: the three without a tag, then those with one that are there."""
     tagged = []
-    for key in redis_values.keys_like(store, f"{TAGGED}*", most=MOST_QUEUES):
+    for key in keys_like(store, f"{TAGGED}*", most=MOST_QUEUES):
         name = store.keys.queue_name(key)
         if _TAG.fullmatch(name.removeprefix(TAGGED)):
             tagged.append(name)
         else:
-            redis_values.put_dead_letter(
-                store, where=key, why="it is named like a queue, and the tag is none"
-            )
+            put_dead_letter(store, where=key, why="it is named like a queue, and the tag is none")
     return [*NAMED, *sorted(tagged)]
 
 
@@ -103,7 +109,7 @@ def waiting(store: JobStore, names: Sequence[str] | None = None) -> list[Waiting
     found = []
     for name in queue_names(store) if names is None else names:
         key = store.keys.queue(checked_queue(name))
-        idents = lookup.only_idents(store, key, redis_values.list_at(store, key)[::-1])
+        idents = lookup.only_idents(store, key, list_at(store, key)[::-1])
         found += [WaitingJob(name, place, ident) for place, ident in enumerate(idents, start=1)]
     return found
 

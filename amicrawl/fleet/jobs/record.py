@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import orjson
 
-from amicrawl.fleet.jobs.ident import is_ident
+from amicrawl.fleet.database import is_ident
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from amicrawl.fleet.jobs.lease import Claim
+    from amicrawl.fleet.leases import Claim
 
 LONGEST_TEXT = 16_384
 """Characters of a field; what is longer is cut, and named among the faults."""

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 import orjson
 
 from amicrawl.errors import UsageError
-from amicrawl.fleet.jobs import redis_values
+from amicrawl.fleet.database import is_utf8, octets, put_dead_letter
 from amicrawl.seed import NotASeedError, Seed, checked_url, seed_of_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
 
 GROUP = "amicrawl"
 """The group of a stream's consumers."""
@@ -112,7 +112,7 @@ class SeedQueue:
             )
         )
         if count < 0:
-            redis_values.put_dead_letter(
+            put_dead_letter(
                 self._store, where=keys[1], why=f"its seeds cannot be put back into {self._queue}"
             )
         return max(count, 0)
@@ -138,9 +138,7 @@ class SeedQueue:
                 good.append(TakenSeed(number, seed_in(texts)))
             except NotASeedError as error:
                 where = f"{self._queue} {number}"
-                redis_values.put_dead_letter(
-                    self._store, where=where, why=f"no seed: {error}", value=" ".join(texts)
-                )
+                put_dead_letter(self._store, where=where, why=f"no seed: {error}", value=" ".join(texts))
                 bad.append(number)
         if bad:
             self.acknowledge(bad)
@@ -153,9 +151,9 @@ def seed_in(texts: Sequence[str]) -> Seed:
     Such an entry has a field `url`, with others beside it, or one field alone that is a seed as in the
     other queues. Raises NotASeedError, saying why, for what is none.
     """
-    if any(len(redis_values.octets(text)) > LONGEST_SEED for text in texts):
+    if any(len(octets(text)) > LONGEST_SEED for text in texts):
         raise NotASeedError(f"it has more than {LONGEST_SEED} bytes")
-    if not all(redis_values.is_utf8(text) for text in texts):
+    if not all(is_utf8(text) for text in texts):
         raise NotASeedError("it is not UTF-8")
     if len(texts) > 1:
         fields = dict(zip(texts[::2], texts[1::2], strict=False))

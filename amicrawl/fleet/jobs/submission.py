@@ -12,10 +12,17 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from amicrawl.discovery import ignore_set
 from amicrawl.errors import UsageError
+from amicrawl.fleet.database import (
+    PENDING,
+    PENDING_LARGE,
+    PENDING_SHALLOW,
+    TAGGED,
+    ident_of,
+    normalised,
+    slug_of,
+)
 from amicrawl.fleet.jobs import lookup
-from amicrawl.fleet.jobs.ident import ident_of, normalised, slug_of
 from amicrawl.fleet.jobs.job_settings import SETTINGS, submitted
-from amicrawl.fleet.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
 from amicrawl.fleet.jobs.live_settings import checked_pattern
 from amicrawl.fleet.jobs.queues import checked_tag
 from amicrawl.fleet.jobs.record import RESPONSES, JobRecord
@@ -24,7 +31,7 @@ from amicrawl.urls import Refused, fetchable, without_userinfo
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
     from amicrawl.fleet.jobs.job_settings import JobSetting, Value
 
 GLOBAL_SET = "global"

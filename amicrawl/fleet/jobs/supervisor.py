@@ -19,15 +19,15 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 import redis
 
 from amicrawl.errors import AmicrawlError
+from amicrawl.fleet.checkpoints import show_life
 from amicrawl.fleet.jobs.attempt import Attempt
-from amicrawl.fleet.jobs.data_directory import show_life
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
     from pathlib import Path
 
-    from amicrawl.fleet.jobs.lease import Claim, Claims
+    from amicrawl.fleet.leases import Claim, Claims
 
 TICK = 0.2
 """Seconds between two looks at the children."""

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.discovery import ignore_set
 from amicrawl.errors import UsageError
-from amicrawl.fleet.jobs import lookup, redis_values
-from amicrawl.fleet.jobs.ident import checked_ident
-from amicrawl.fleet.jobs.lease import ABORTED_KEPT, NOTIFICATIONS_KEPT
+from amicrawl.fleet.database import checked_ident, hash_at
+from amicrawl.fleet.jobs import lookup
 from amicrawl.fleet.jobs.live_settings import checked_pattern
 from amicrawl.fleet.jobs.queues import queue_names
 from amicrawl.fleet.jobs.record import encoded_info, info_of
+from amicrawl.fleet.leases import ABORTED_KEPT, NOTIFICATIONS_KEPT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
     from amicrawl.fleet.jobs.job_settings import JobSetting, Value
     from amicrawl.fleet.jobs.record import JobRecord
 
@@ -61,7 +61,7 @@ def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
     queues = [keys.queue(name) for name in queue_names(store)]
     own = [*keys.of_job(ident), keys.working, keys.aborted, keys.finish_notifications]
     own += [keys.lease(ident), keys.ended]
-    info = {**info_of(redis_values.hash_at(store, keys.job(ident)), None), "aborted": True}
+    info = {**info_of(hash_at(store, keys.job(ident)), None), "aborted": True}
     done = store.scripts(
         "abort",
         keys=[*own, *ours, *queues],
@@ -133,10 +133,10 @@ def where(store: JobStore, ident: str) -> Where:
     """Return which pipeline crawls a job, or has crawled it."""
     record = lookup.job(store, ident)
     key = record.pipeline_id
-    directory = redis_values.hash_at(store, store.keys.claim(ident)).get("directory", "")[:300]
+    directory = hash_at(store, store.keys.claim(ident)).get("directory", "")[:300]
     if not key.startswith(f"{store.keys.prefix}pipeline:"):
         return Where("", "", "", directory)
-    fields = redis_values.hash_at(store, key)
+    fields = hash_at(store, key)
     return Where(key, fields.get("nickname", "")[:100], fields.get("hostname", "")[:300], directory)
 
 

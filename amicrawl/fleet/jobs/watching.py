@@ -14,17 +14,25 @@ from typing import TYPE_CHECKING, Any
 
 import redis
 
-from amicrawl.fleet.jobs import lookup, redis_values
-from amicrawl.fleet.jobs.ident import is_ident
+from amicrawl.fleet.database import (
+    LARGEST_READ,
+    PENDING,
+    PENDING_LARGE,
+    PENDING_SHALLOW,
+    TAGGED,
+    hashes_at,
+    is_ident,
+    names_of_keys,
+)
+from amicrawl.fleet.jobs import lookup
 from amicrawl.fleet.jobs.job_settings import SETTINGS, fields
-from amicrawl.fleet.jobs.keys import PENDING, PENDING_LARGE, PENDING_SHALLOW, TAGGED
 from amicrawl.fleet.jobs.pipeline_record import MOST_PIPELINES, is_silent, redis_now
 from amicrawl.fleet.jobs.record import STORED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database import JobStore
 
 FIELDS = tuple(
     dict.fromkeys(
@@ -124,7 +132,7 @@ class Watch:
                         keys.ignores(ident),
                     )
                 ]
-                room = redis_values.ROOM * len(some) // len(idents)
+                room = LARGEST_READ * len(some) // len(idents)
                 args: list[str | int | float] = [longest, room, len(FIELDS), *FIELDS, *facts]
                 found += [
                     _seen(one, facts) for one in self._store.scripts("watch", keys=named, args=args)
@@ -139,7 +147,7 @@ class Watch:
             reply = self._store.scripts(
                 "watch_log",
                 keys=[self._store.keys.log(ident) for ident in after],
-                args=[LONGEST_ENTRY, redis_values.ROOM, most, "+inf", *map(repr, after.values())],
+                args=[LONGEST_ENTRY, LARGEST_READ, most, "+inf", *map(repr, after.values())],
             )
         return {ident: _paired(flat) for ident, flat in zip(after, reply, strict=True)}
 
@@ -156,7 +164,7 @@ class Watch:
         jobs: set[str] = set()
         pipeline = keys.pipeline("")
         with self._store.responding():
-            for key in redis_values.names_of_keys(self._store, keys.prefix):
+            for key in names_of_keys(self._store, keys.prefix):
                 name = keys.queue_name(key)
                 if key.startswith(pipeline) and len(pipelines) < MOST_PIPELINES:
                     pipelines.add(key)
@@ -169,7 +177,7 @@ class Watch:
     def pipelines(self, pipeline_keys: Sequence[str]) -> dict[str, dict[str, str]]:
         """Return the records of pipelines by their key, those that are there and are records."""
         with self._store.responding():
-            records = redis_values.hashes_at(self._store, pipeline_keys)
+            records = hashes_at(self._store, pipeline_keys)
         return {key: record for key, record in zip(pipeline_keys, records, strict=True) if record}
 
     def reporting(self, records: Iterable[Mapping[str, str]]) -> int:
@@ -183,7 +191,7 @@ class Watch:
         with self._store.responding(), self._store.client.pipeline(transaction=False) as batch:
             # Not a plain LRANGE: elements may have any size. Not `redis_values`: all in one round trip.
             read = self._store.scripts.script("read")
-            bounds: list[str | int] = ["list", MOST_WAITING, _LONGEST_ELEMENT, redis_values.ROOM]
+            bounds: list[str | int] = ["list", MOST_WAITING, _LONGEST_ELEMENT, LARGEST_READ]
             read([keys.working], bounds, client=batch)
             for count in (keys.completed, keys.aborted, keys.failed):
                 batch.getrange(count, 0, 20)

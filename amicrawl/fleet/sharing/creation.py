@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import orjson
 
 from amicrawl.errors import InputError, UsageError
-from amicrawl.fleet.jobs import ShareKeys
+from amicrawl.fleet.database import ShareKeys
 from amicrawl.fleet.sharing.share import Share
 from amicrawl.frontier import Source
 from amicrawl.jsontext import parsed
@@ -22,7 +22,7 @@ from amicrawl.urls import Refused, octets
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from amicrawl.fleet.jobs import JobStore
+    from amicrawl.fleet.database import JobStore
     from amicrawl.fleet.sharing.share import ShareRecord
     from amicrawl.seed import Seed
     from amicrawl.urls import UrlKey

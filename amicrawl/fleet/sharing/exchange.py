@@ -25,7 +25,8 @@ from typing import TYPE_CHECKING
 
 from amicrawl.clock import steady_clock
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.fleet.jobs import Claims, HeldLease, Renewal, put_dead_letter, unit_of
+from amicrawl.fleet.database import put_dead_letter, unit_of
+from amicrawl.fleet.leases import Claims, HeldLease, Renewal
 from amicrawl.fleet.sharing.share import NEXT, Reply
 from amicrawl.partition import BATCHES_AT_ONCE, EVERY, OpenedBatch, links_in
 

@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.crawl import PartitionMember, Run
 from amicrawl.disk import Disk, explained
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.fleet.jobs import (
+from amicrawl.fleet.database import put_dead_letter, unit_of
+from amicrawl.fleet.jobs import store_of_crawl
+from amicrawl.fleet.leases import (
     LEASE,
     LEASE_VARIABLE,
     TOKEN_VARIABLE,
@@ -24,9 +26,6 @@ from amicrawl.fleet.jobs import (
     Fence,
     LeasedDisk,
     LeaseLost,
-    put_dead_letter,
-    store_of_crawl,
-    unit_of,
 )
 from amicrawl.fleet.sharing.exchange import BatchExchange
 from amicrawl.fleet.sharing.share import Share, checked_name

@@ -33,12 +33,13 @@ from redis.exceptions import NoPermissionError
 
 from amicrawl.config import is_depth
 from amicrawl.errors import AmicrawlError, InputError, UsageError
-from amicrawl.fleet.jobs import LEASE, ShareKeys, milliseconds, pairs
+from amicrawl.fleet.database import ShareKeys
+from amicrawl.fleet.leases import LEASE, milliseconds, pairs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from amicrawl.fleet.jobs import JobStore
+    from amicrawl.fleet.database import JobStore
 
 ATTEMPTS = 5
 """Crashes in a row after which a partition counts as failed."""

@@ -27,25 +27,10 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import Disk, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
-from amicrawl.fleet.jobs import (
-    GRACE,
-    LEASE,
-    Attempt,
-    Child,
-    Claim,
-    Claims,
-    Copying,
-    HeartbeatMonitor,
-    RedisUnavailable,
-    Supervisor,
-    crawl_environment,
-    opened_store,
-    path_of,
-    restore_checkpoint,
-    ship_state,
-    take_directory,
-    unit_of,
-)
+from amicrawl.fleet.checkpoints import Copying, opened_store, path_of, restore_checkpoint, ship_state
+from amicrawl.fleet.database import RedisUnavailable, unit_of
+from amicrawl.fleet.jobs import Attempt, Child, Supervisor, crawl_environment, take_directory
+from amicrawl.fleet.leases import GRACE, LEASE, Claim, Claims, HeartbeatMonitor
 from amicrawl.fleet.sharing.share import Ended, NoPartition, directory_of
 from amicrawl.partition import Outbox
 from amicrawl.uploads import open_bucket

@@ -4,7 +4,7 @@ OUT/run.json                   which driver is at work, and that it is
 OUT/p00003/                    partition 3: what a crawl with this bucket leaves, its frontier too
 OUT/p00003/batches-00000.json  links for others: [[recipient, batch in base64], ...]
 OUT/p00003/answer.json         what came of it, once it had nothing left
-OUT/p00003.checkpoint-0/       see `fleet/jobs/checkpoint.py`
+OUT/p00003.checkpoint-0/       see `fleet/checkpoints/checkpoint.py`
 OUT/captures/p00003.parquet    its index: these files together are the dataset
 OUT/manifest.json              all partitions, their counts and files; written last
 """

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.clock import steady_clock
-from amicrawl.fleet.jobs import HeldLease
+from amicrawl.fleet.leases import HeldLease
 from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from amicrawl.clock import steady_clock
 from amicrawl.crawl import LoneChild
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.fleet.jobs import Checkpoints, begin_anew, fetch, newer_checkpoints, path_of, ship
+from amicrawl.fleet.checkpoints import Checkpoints, begin_anew, fetch, newer_checkpoints, path_of, ship
 from amicrawl.fleet.spark.bucket_objects import (
     CAPTURES,
     RESULT,

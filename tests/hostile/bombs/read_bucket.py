@@ -11,8 +11,8 @@ from urllib.parse import urlsplit
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError
-from amicrawl.fleet.jobs.checkpoint import restore_checkpoint
-from amicrawl.fleet.jobs.job_bucket import fetch
+from amicrawl.fleet.checkpoints.checkpoint import restore_checkpoint
+from amicrawl.fleet.checkpoints.job_bucket import fetch
 from amicrawl.fleet.sharing.worker import fetch_state
 from amicrawl.fleet.spark.bucket_objects import read_json
 from amicrawl.uploads.bucket import open_bucket

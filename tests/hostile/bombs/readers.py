@@ -54,14 +54,14 @@ READERS: dict[str, tuple[str, ...]] = {
         "fleet/dashboard/shown_pages.py",
     ),
     "bucket": (
-        *("fleet/spark/bucket_objects.py", "fleet/jobs/checkpoint.py", "uploads/item_client.py"),
+        *("fleet/spark/bucket_objects.py", "fleet/checkpoints/checkpoint.py", "uploads/item_client.py"),
     ),
     "Redis": (
         *(
             "fleet/dashboard/views.py",
             "fleet/jobs/child.py",
             "fleet/jobs/link.py",
-            "fleet/jobs/redis_values.py",
+            "fleet/database/redis_values.py",
         ),
         *(
             "fleet/jobs/logs.py",
@@ -80,9 +80,10 @@ READERS: dict[str, tuple[str, ...]] = {
 
 OUR_OWN = frozenset({
     # What the same user's program has written on this machine, beside what is checked above.
-    *("cli/collection_steps.py", "archive/index/collection/file.py", "fleet/jobs/data_directory.py"),
+    *("cli/collection_steps.py", "archive/index/collection/file.py"),
+    "fleet/checkpoints/data_directory.py",
     *("partition/outbox.py", "fleet/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
-    *("crawl/guest/scheduler.py", "fleet/jobs/crawl/leased.py", "fleet/dashboard/users.py"),
+    *("crawl/guest/scheduler.py", "fleet/leases/leased.py", "fleet/dashboard/users.py"),
     # The browser of this machine, whose pages are bounded: tests/browser, hostile pages.
     *("browser/page.py", "browser/visits.py"),
     # The system's word on a process: /proc.
@@ -92,7 +93,7 @@ OUR_OWN = frozenset({
     *("crawl/processes/specification.py", "fleet/spark/driver.py", "fleet/spark/leases.py"),
     *("archive/index/merging/spark.py", "archive/spark.py", "archive/table/read_only_sql.py"),
     # Settings, and files of the package.
-    *("config.py", "fleet/jobs/connection.py", "crawlfile/keys.py"),
+    *("config.py", "fleet/database/connection.py", "crawlfile/keys.py"),
     *("discovery/ignores.py", "archive/index/sidecar/soft404.py"),
     *("archive/report/document.py", "archive/table/named_queries.py"),
 })  # fmt: skip

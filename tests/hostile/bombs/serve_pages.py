@@ -9,7 +9,7 @@ import urllib.request
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
-from amicrawl.fleet.jobs.connection import RedisSettings
+from amicrawl.fleet.database.connection import RedisSettings
 
 
 def main() -> int:

@@ -12,7 +12,7 @@ import redis
 from hostile.bombs.test_bomb_yard import complaint
 from redis_server import RedisServer, end, started_server
 
-from amicrawl.fleet.jobs.ident import ident_of
+from amicrawl.fleet.database.ident import ident_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

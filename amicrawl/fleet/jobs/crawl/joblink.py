@@ -19,15 +19,15 @@ from scrapy import signals
 
 from amicrawl.crawl import ABORTED, Run, on_a_thread, run_of
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.fleet.jobs import redis_values
+from amicrawl.fleet.checkpoints import write_copy
+from amicrawl.fleet.database import put_dead_letter
 from amicrawl.fleet.jobs.accounting import Figures, figures_in
-from amicrawl.fleet.jobs.crawl.leased import Fence, LeasedDisk, LeaseLost
 from amicrawl.fleet.jobs.crawl.live_job_settings import LiveJobSettings
 from amicrawl.fleet.jobs.crawl.opening import end_by_hand
 from amicrawl.fleet.jobs.crawl.reporting import JobFacts, JobLog
-from amicrawl.fleet.jobs.data_directory import write_copy
 from amicrawl.fleet.jobs.link import CrawlLink, Fed
 from amicrawl.fleet.jobs.live_settings import FIELDS, live_settings
+from amicrawl.fleet.leases import Fence, LeasedDisk, LeaseLost
 from amicrawl.listing import TABLE_NAME
 from amicrawl.record import unkept_sentences
 
@@ -247,7 +247,7 @@ class JobLink:
         """Put *faults* among the dead letters; on a thread."""
         store = self._job.store
         for fault in faults:
-            redis_values.put_dead_letter(store, where=store.keys.job(self._job.ident), why=fault)
+            put_dead_letter(store, where=store.keys.job(self._job.ident), why=fault)
 
     def _abort(self, *, marked: bool) -> None:
         if self._aborted or self._run.stopping:

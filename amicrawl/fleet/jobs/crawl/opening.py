@@ -17,15 +17,24 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.clock import steady_clock
 from amicrawl.errors import AmicrawlError, InputError, UsageError
-from amicrawl.fleet.jobs.connection import JobStore, RedisUnavailable, connect_from_scrapy
-from amicrawl.fleet.jobs.crawl.leased import LeaseLost
-from amicrawl.fleet.jobs.data_directory import JobCopy
-from amicrawl.fleet.jobs.ident import checked_ident
-from amicrawl.fleet.jobs.lease import LEASE, Claim, Claims, Finished, Happened, Renewal, milliseconds
-from amicrawl.fleet.jobs.lease_time import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE
+from amicrawl.fleet.checkpoints import JobCopy
+from amicrawl.fleet.database import JobStore, RedisUnavailable, checked_ident, connect_from_scrapy
 from amicrawl.fleet.jobs.link import fetched_copy, is_forgotten, restore
 from amicrawl.fleet.jobs.queues import queue_names
 from amicrawl.fleet.jobs.record import JobRecord, encoded_info, info_of
+from amicrawl.fleet.leases import (
+    LEASE,
+    LEASE_VARIABLE,
+    TOKEN_VARIABLE,
+    UNIT_VARIABLE,
+    Claim,
+    Claims,
+    Finished,
+    Happened,
+    LeaseLost,
+    Renewal,
+    milliseconds,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

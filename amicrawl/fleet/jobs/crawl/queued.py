@@ -24,7 +24,7 @@ from scrapy_redis.defaults import START_URLS_KEY
 from amicrawl.config import Durability
 from amicrawl.crawl import Run, known_arguments, offer_seed, on_a_thread, run_of, whole_number
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.fleet.jobs.connection import RedisUnavailable
+from amicrawl.fleet.database import RedisUnavailable
 from amicrawl.fleet.jobs.crawl.opening import store_of_crawl
 from amicrawl.fleet.jobs.seedqueue import MOST_TAKEN, SeedQueue
 from amicrawl.meguri import WAITING, Status

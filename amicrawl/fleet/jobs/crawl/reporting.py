@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from amicrawl.crawl import Run
     from amicrawl.fleet.jobs.crawl.live_job_settings import LiveJobSettings
     from amicrawl.fleet.jobs.crawl.opening import HeldJob
-    from amicrawl.fleet.jobs.lease import Claim
     from amicrawl.fleet.jobs.link import CrawlLink
     from amicrawl.fleet.jobs.logs import Inbox
+    from amicrawl.fleet.leases import Claim
     from amicrawl.record import CaptureItem
 
 _RULES = {

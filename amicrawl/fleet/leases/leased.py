@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from amicrawl.disk import Disk
+from amicrawl.disk import Disk, explained, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.fleet.jobs.data_directory import FENCE, raise_fence
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.fleet.jobs.lease_time import HeldLease
+    from amicrawl.fleet.leases.lease_time import HeldLease
 
+FENCE = "fence.json"
+_FENCE_LIMIT = 10_000
 _LOOK_AGAIN = 0.05
 _LARGEST = 4096
 
@@ -67,6 +68,30 @@ class Fence:
             return f"{self._path} says that a newer owner has this directory"
         self._seen = seen
         return ""
+
+
+def raise_fence(directory: Path, unit: str, token: int, *, disk: Disk) -> bool:
+    """Have the claim *token* on *unit* be the one that may write to *directory*.
+
+    False, and nothing changed, where a higher token holds it. Raises OutputError.
+    """
+    if fenced(directory) > token:
+        return False
+    path = directory / FENCE
+    with explained(path, "written"):
+        replace_file(path, orjson.dumps({"unit": unit, "token": token}) + b"\n", disk=disk)
+    return True
+
+
+def fenced(directory: Path) -> int:
+    """Return the token in the fence of *directory*; 0 where there is none that can be read."""
+    try:
+        with (directory / FENCE).open("rb") as file:
+            read = orjson.loads(file.read(_FENCE_LIMIT))
+        token = read["token"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+    return token if isinstance(token, int) else 0
 
 
 class LeasedDisk(Disk):

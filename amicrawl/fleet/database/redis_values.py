@@ -22,7 +22,7 @@ import redis
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amicrawl.fleet.jobs.connection import JobStore
+    from amicrawl.fleet.database.connection import JobStore
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ MOST_ELEMENTS = 10_000
 """Elements of a set or list that are read."""
 LONGEST_NAME = 1024
 """Bytes of the name of a key that are read."""
-ROOM = 64 << 20
+LARGEST_READ = 64 << 20
 """Bytes of all that one call reads."""
 MOST_DEAD_LETTERS = 1000
 """Dead letters that are kept; the oldest are removed first."""
@@ -72,7 +72,7 @@ def hashes_at(
     """
     script = store.scripts.script("read")
     found: list[dict[str, str]] = []
-    left = ROOM
+    left = LARGEST_READ
     for at in range(0, len(keys), _AT_ONCE):
         some, share = keys[at : at + _AT_ONCE], left // (len(keys) - at)
         pipe = store.client.pipeline(transaction=False)
@@ -182,7 +182,7 @@ def names_of_keys(store: JobStore, start: str, pattern: str = "*") -> Iterator[s
     while True:
         # Not SCAN itself: a name may have any length.
         cursor, names = store.scripts(
-            "names", args=[cursor, escaped + pattern, 1000, LONGEST_NAME, ROOM]
+            "names", args=[cursor, escaped + pattern, 1000, LONGEST_NAME, LARGEST_READ]
         )
         yield from names
         if cursor == "0":
@@ -201,7 +201,7 @@ def is_utf8(text: str) -> bool:
 
 def _reply(store: JobStore, key: str, kind: str, most: int, *further: str | int) -> Any:
     longest, *scores = further or (LONGEST_VALUE,)
-    return store.scripts("read", keys=[key], args=[kind, most, longest, ROOM, *scores])
+    return store.scripts("read", keys=[key], args=[kind, most, longest, LARGEST_READ, *scores])
 
 
 def _elements(store: JobStore, key: str, kind: str, reply: Any) -> list[str]:

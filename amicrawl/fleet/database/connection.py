@@ -26,7 +26,7 @@ from redis.exceptions import NoPermissionError
 from redis.retry import Retry
 
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.fleet.jobs.keys import Keys
+from amicrawl.fleet.database.keys import Keys
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

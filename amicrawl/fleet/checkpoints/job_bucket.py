@@ -28,8 +28,8 @@ import orjson
 from amicrawl.clock import warc_date
 from amicrawl.disk import OutputFile, explained, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError
-from amicrawl.fleet.jobs.checkpoint import is_fetched, path_of, restore_checkpoint
-from amicrawl.fleet.jobs.data_directory import JobCopy
+from amicrawl.fleet.checkpoints.checkpoint import is_fetched, path_of, restore_checkpoint
+from amicrawl.fleet.checkpoints.data_directory import JobCopy
 from amicrawl.listing import (
     DEFAULT_PREFIX,
     FILE_NAME,

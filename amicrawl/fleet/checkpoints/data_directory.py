@@ -40,8 +40,8 @@ import orjson
 
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import InputError, OutputError, UsageError
-from amicrawl.fleet.jobs.ident import base_name
-from amicrawl.fleet.jobs.lease import ident_of_unit
+from amicrawl.fleet.database import base_name
+from amicrawl.fleet.leases import ident_of_unit
 from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 STORE_MARK = ".amicrawl-store"
 STOP_FILE = "STOP"
 ALIVE_FILE = "alive"
-FENCE = "fence.json"
 CONSOLE = "console.log"
 JOB_COPY = "job.json"
 COPY_FORMAT = 1
@@ -63,7 +62,6 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BASE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,180}")
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 _SLUG_LENGTH = 100
-_FENCE_LIMIT = 10_000
 _COPY_LIMIT = 32 * 1024**2
 
 
@@ -113,30 +111,6 @@ def new_base(slug: str, when: datetime, ident: str, *, data: Path) -> str:
 def is_base(name: str) -> bool:
     """Tell whether *name*, which Redis said, can be a crawl directory's, and leads nowhere else."""
     return _BASE.fullmatch(name) is not None
-
-
-def raise_fence(directory: Path, unit: str, token: int, *, disk: Disk) -> bool:
-    """Have the claim *token* on *unit* be the one that may write to *directory*.
-
-    False, and nothing changed, where a higher token holds it. Raises OutputError.
-    """
-    if fenced(directory) > token:
-        return False
-    path = directory / FENCE
-    with explained(path, "written"):
-        replace_file(path, orjson.dumps({"unit": unit, "token": token}) + b"\n", disk=disk)
-    return True
-
-
-def fenced(directory: Path) -> int:
-    """Return the token in the fence of *directory*; 0 where there is none that can be read."""
-    try:
-        with (directory / FENCE).open("rb") as file:
-            read = orjson.loads(file.read(_FENCE_LIMIT))
-        token = read["token"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return 0
-    return token if isinstance(token, int) else 0
 
 
 def show_life(data: Path) -> None:
