@@ -3,6 +3,7 @@
     batch      links for another partition, as they are sent
     outbox     links that leave: on disk before the page that gave them is settled
     messages   what a partition and its carrier say to each other
+    ending     when all has ended
 
 A link for another partition is in the outbox, until its batch is known to be in the journal of the
 other: the batch is `kept` there. So a crash at any point brings it once more, and a frontier knows a
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
         encoded_link,
         links_in,
     )
+    from amicrawl.partition.ending import PartitionRest, has_ended
     from amicrawl.partition.messages import (
         BATCHES_AT_ONCE,
         EVERY,
@@ -55,6 +57,8 @@ else:
         batches_of="batch",
         encoded_link="batch",
         links_in="batch",
+        PartitionRest="ending",
+        has_ended="ending",
         Again="messages",
         Arrived="messages",
         BATCHES_AT_ONCE="messages",
@@ -85,10 +89,12 @@ __all__ = [
     "Parcel",
     "PartitionLink",
     "PartitionMessage",
+    "PartitionRest",
     "Pause",
     "Standing",
     "batches_of",
     "encoded_link",
+    "has_ended",
     "is_delivered",
     "links_in",
 ]

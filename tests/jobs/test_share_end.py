@@ -25,6 +25,7 @@ from amicrawl.fleet.sharing.share import (
     ShareRecord,
     TakenPartition,
 )
+from amicrawl.partition import PartitionRest, has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -211,6 +212,55 @@ def test_a_crawl_ends_when_nothing_is_left_and_not_before(store: JobStore, seed:
     assert model.ended
     for _ in range(50):
         model.step()
+
+
+def drawn(
+    share: Share, dice: random.Random, states: tuple[str, ...], *, but: int = -1
+) -> list[PartitionRest]:
+    """Put all partitions *but* one into drawn states; return what the rule gets to know of them."""
+    client, keys, rests = share.store.client, share.keys, []
+    for number in range(share.record.partitions):
+        if number == but:
+            continue
+        state, idle, batches = dice.choice(states), dice.random() < 0.7, dice.choice([0, 0, 0, 2])
+        client.delete(keys.links(number))
+        client.hset(keys.claim(number), mapping={"state": state, **({"idle": "1"} if idle else {})})
+        for _ in range(batches):
+            client.xadd(keys.links(number), {"b": "link"})
+        if state == "held" and dice.random() < 0.5:
+            client.set(keys.lease(number), "1")
+        is_idle = state == "parked" or (state == "held" and idle)
+        rests.append(PartitionRest(is_idle, batches, is_out=state in {"failed", "limit"}))
+    return rests
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_heartbeat_ends_a_crawl_by_the_rule_of_partitions(store: JobStore, seed: int) -> None:
+    dice = random.Random(seed)
+    share = shared(store, partitions=dice.randint(1, 4))
+    one = taken(share)
+    emptied(share, one)
+    rests = drawn(share, dice, ("held", "parked", "parked", "ready", "failed", "limit"), but=one.number)
+    is_seeding, idle = dice.random() < 0.2, dice.random() < 0.8
+    if is_seeding:
+        store.client.hset(share.keys.record, "seeding", "1")
+    told = share.tick(one.number, one.token, idle=idle)
+    assert told.ended is has_ended([PartitionRest(idle), *rests], is_seeding=is_seeding)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_worker_that_finds_nothing_to_take_ends_a_crawl_by_the_same_rule(
+    store: JobStore, seed: int
+) -> None:
+    dice = random.Random(seed)
+    share = shared(store, partitions=dice.randint(1, 3), seeds=False)
+    rests = drawn(share, dice, ("parked", "parked", "failed", "limit"))
+    is_seeding = dice.random() < 0.2
+    if is_seeding:
+        store.client.hset(share.keys.record, "seeding", "1")
+    found = share.take("me", ttl=LONG, data=HERE)
+    assert isinstance(found, NoPartition)
+    assert (found.why == "ended") is has_ended(rests, is_seeding=is_seeding)
 
 
 def test_a_crawl_without_seeds_has_ended(store: JobStore) -> None:

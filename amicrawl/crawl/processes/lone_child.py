@@ -18,7 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.processes.specification import Specification, allow
 from amicrawl.errors import AmicrawlError
-from amicrawl.partition import BATCHES_AT_ONCE, Arrived, Batch, End, PartitionMessage, Standing
+from amicrawl.partition import (
+    BATCHES_AT_ONCE,
+    Arrived,
+    Batch,
+    End,
+    PartitionMessage,
+    PartitionRest,
+    Standing,
+    has_ended,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -156,7 +165,8 @@ class LoneChild:
                 under_way.add(last)
                 self._tell(Batch(self._number, last, batch))
             look(said.facts)
-            if is_all and not under_way and not outgoing and said.idle and not is_told:
+            rest = PartitionRest(said.idle and not outgoing, on_their_way=len(under_way))
+            if has_ended([rest], is_seeding=not is_all) and not is_told:
                 is_told = True
                 self._tell(End("finished"))
         if outgoing:

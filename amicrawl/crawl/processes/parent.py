@@ -40,8 +40,10 @@ from amicrawl.partition import (
     Batch,
     End,
     PartitionMessage,
+    PartitionRest,
     Pause,
     Standing,
+    has_ended,
     is_delivered,
 )
 
@@ -257,7 +259,8 @@ class Parent:
             return
         if self._reason or self._settles:
             return
-        if all(child.idle for child in self._children):
+        # A batch is in the outbox of its sender, which is not idle, until it is in the journal.
+        if has_ended(PartitionRest(child.idle) for child in self._children):
             self._end_now("finished")
             return
         order, rows = self._order, self.tally()

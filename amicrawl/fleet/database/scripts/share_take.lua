@@ -1,4 +1,5 @@
 --!include _claim
+--!include _settled
 -- Gives a worker a partition that is ready, with a lease and a fencing token.
 -- A partition whose lease has run out is ready again first, or failed after too many attempts.
 -- KEYS: record, waiting, token counter, then claim, lease and links of every partition
@@ -57,11 +58,8 @@ if not best then
   -- What failed for good may have been the last that was open.
   if leased == 0 and away == 0 and redis.call('HEXISTS', KEYS[1], 'seeding') == 0 then
     for i = 0, partitions - 1 do
-      local standing = redis.call('HGET', KEYS[4 + 3 * i], 'state')
-      local out = standing == 'failed' or standing == 'limit'
-      if not out and (standing ~= 'parked' or redis.call('XLEN', KEYS[6 + 3 * i]) > 0) then
-        return {'none', leased, away, failed}
-      end
+      local c = redis.call('HMGET', KEYS[4 + 3 * i], 'state', 'idle')
+      if not is_settled(c[1] or 'ready', c[2], KEYS[6 + 3 * i]) then return {'none', leased, away, failed} end
     end
     redis.call('HSET', KEYS[1], 'state', 'ended', 'ended', ms)
     return {'ended'}

@@ -1,3 +1,4 @@
+--!include _settled
 -- The heartbeat of a worker for one partition: renews the lease, reports whether the partition is idle, and
 -- returns what the worker is to do. The crawl has ended when every partition is idle and every inbox empty.
 -- KEYS: record, waiting, token counter, then claim, lease and links of every partition
@@ -33,6 +34,7 @@ local outs = {}
 for i = 0, partitions - 1 do
   local c = redis.call('HMGET', KEYS[4 + 3 * i], 'state', 'idle', 'owner', 'store', 'place', 'giving')
   local standing = c[1] or 'ready'
+  if done and not is_settled(standing, c[2], KEYS[6 + 3 * i]) then done = false end
   if standing == 'failed' or standing == 'limit' then
     outs[#outs + 1] = i
   else
@@ -43,17 +45,14 @@ for i = 0, partitions - 1 do
     if standing == 'held' then
       if c[6] then giving = giving + 1 end
       if c[2] ~= '1' then
-        done = false
         busy = busy + 1
         owners[c[3] or ''] = true
         if c[3] == mine[3] and not c[6] then owned = owned + 1 end
       end
     elseif standing ~= 'parked' then
-      done = false
       local home = c[4] or ''
       if home == '' or home == mine[5] or (c[5] and c[5] == share[6]) then ready = ready + 1 end
     end
-    if done and redis.call('XLEN', KEYS[6 + 3 * i]) > 0 then done = false end
   end
 end
 if done then
