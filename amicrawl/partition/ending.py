@@ -1,6 +1,6 @@
 """When a crawl of several partitions has ended: nothing is left in any, nor on its way to one.
 
-Whatever carries the batches asks this of what it knows: the parent of several processes, the parent of
+Whatever carries the batches applies it to what it knows: the parent of several processes, the parent of
 one child over Spark, and the scripts of Redis, which have the same rule in `_settled.lua`.
 """
 

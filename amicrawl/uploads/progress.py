@@ -1,4 +1,4 @@
-"""How far an upload is, as people are told."""
+"""How far an upload is, in the words of a status line."""
 
 from __future__ import annotations
 

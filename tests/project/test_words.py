@@ -35,7 +35,7 @@ WHERE_SOMEBODY_ASKS = {
         archive/report/crawl_page.py cli/explain.py cli/frontier/damage.py cli/replay.py cli/report.py
         crawl/arguments.py crawl/opening.py crawl/output.py crawl/processes/__init__.py
         crawl/processes/dealing.py crawl/run.py crawl/seedlist.py crawl/watching/progress.py
-        crawl/watching/screen.py record/crawl_json.py
+        crawl/watching/screen.py listing/crawl_json.py
         spiders/queue.py spiders/recrawl.py spiders/seeds.py spiders/site.py
     """,
     "a user asks a job, a crawl or a pipeline to stop or to go on": """
@@ -45,7 +45,7 @@ WHERE_SOMEBODY_ASKS = {
         fleet/jobs/pipeline_record.py fleet/jobs/record.py fleet/jobs/verbs.py
     """,
     "a command asks its user, who asks a table": """
-        archive/table/query.py cli/dashboard.py cli/query.py record/rsync.py
+        archive/table/query.py cli/dashboard.py cli/query.py uploads/rsync.py
     """,
     "a name in a file or a statistic of earlier versions": """
         crawl/policy.py crawl/robots.py fleet/spark/bucket_objects.py politeness/robots_policy.py
@@ -90,6 +90,7 @@ def test_a_test_says_that_urls_are_requested_and_servers_respond() -> None:
     found = [
         f"{path.relative_to(PROJECT)}: {name}"
         for path in sorted((PROJECT / "tests").rglob("test_*.py"))
+        if "site-packages" not in path.parts
         for name in re.findall(r"def (test_\w+)\(", path.read_text())
         if ASKS.search(name)
     ]

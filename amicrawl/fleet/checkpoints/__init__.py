@@ -1,4 +1,4 @@
-"""What of a job outlives its process: its directory on disk, and what of it lies in a bucket.
+"""What of a job outlives its process: its directory on disk, and what of it is in a bucket.
 
 data_directory   a directory for each job, and what the crawl remembers of its job there
 checkpoint       frontier and index of a crawl that goes on, copied to a bucket
