@@ -123,7 +123,7 @@ class _ItemHandler(StoreHandler):
             self._respond(302, b"", Location=f"/items/{rest}")
         elif what == "items":
             content = store.seen(key)
-            self._respond(200, content) if content is not None else self._response(404, b"")
+            self._respond(200, content) if content is not None else self._respond(404, b"")
         else:
             self._respond(404, b"")
         store.after(self.command, key)

@@ -50,9 +50,9 @@ class RawServer:
     """
 
     def __init__(
-        self, response: Callable[[bytes], bytes], *, keep_open: bool = False, pause: float = 0.0
+        self, respond: Callable[[bytes], bytes], *, keep_open: bool = False, pause: float = 0.0
     ) -> None:
-        self._response = response
+        self._respond = respond
         self._keep_open = keep_open
         self._pause = pause
         self._stopping = threading.Event()
@@ -111,7 +111,7 @@ class RawServer:
             self.requests.append(head + blank)
             self._arrivals.append((moment, head + blank))
             self._stopping.wait(self._pause)
-            connection.sendall(self._response(head + blank))
+            connection.sendall(self._respond(head + blank))
             if not self._keep_open:
                 return
 

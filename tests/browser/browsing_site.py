@@ -40,8 +40,8 @@ def crawl_pages(
 class SecuredServer(RawServer):
     """Does so over TLS, by a certificate of its own authority, which is written to *ca_file*."""
 
-    def __init__(self, response: Callable[[bytes], bytes], ca_file: Path) -> None:
-        super().__init__(response)
+    def __init__(self, respond: Callable[[bytes], bytes], ca_file: Path) -> None:
+        super().__init__(respond)
         authority = trustme.CA()
         authority.cert_pem.write_to_path(str(ca_file))
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -63,7 +63,7 @@ class SecuredServer(RawServer):
                     return
                 head += block
             self.requests.append(head)
-            secured.sendall(self._response(head))
+            secured.sendall(self._respond(head))
             with contextlib.suppress(OSError):
                 secured.unwrap()
 
