@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Spider
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl import CrawlArguments
 
 
-class FrontierSpider(Spider):
+class FrontierSpider(Spider, ABC):
     """A spider whose URLs are handed out by the frontier; no request of it passes through Scrapy."""
 
     resumes = True
@@ -35,9 +36,9 @@ class FrontierSpider(Spider):
         for item in nothing:
             yield item
 
+    @abstractmethod
     async def offer(self) -> None:
         """Offer to the frontier what the crawl begins with."""
-        raise NotImplementedError
 
     def parse(self, response: Response, **_: Any) -> None:
         """Do nothing: the page is archived by now."""

@@ -38,10 +38,11 @@ from amicrawl.jsontext import parsed_file
 from amicrawl.listing import read_crawl_json, read_history
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping
     from pathlib import Path
 
     from starlette.requests import Request
+    from starlette.routing import BaseRoute
     from starlette.types import ASGIApp
 
     from amicrawl.fleet.dashboard.app import Hosts
@@ -209,34 +210,47 @@ def _line(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"at": at, "said": plain(said), "url": plain(row["url"]), "is_bad": not row["status"]}
 
 
-def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
-    """Return the application that shows *crawl* under the names of *hosts*."""
-    visitors = Visitors(None)
-    templates = Environment(
-        loader=PackageLoader("amicrawl.fleet.dashboard"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        auto_reload=False,
-    )
-    templates.filters.update(FILTERS)
+class WatchPages:
+    """What serves each path of the page of one crawl."""
 
-    def rendered(name: str, **variables: Any) -> HTMLResponse:
-        text = templates.get_template(name).render(
-            version=__version__,
-            page="watch",
-            user=_LOCAL_USER.facts,
-            users_exist=False,
-            csrf=visitors.sessions.csrf(""),
-            now=time.time(),
-            directory=str(crawl.directory),
-            **variables,
+    def __init__(self, crawl: WatchedCrawl) -> None:
+        self._crawl = crawl
+        self._visitors = Visitors(None)
+        self._templates = Environment(
+            loader=PackageLoader("amicrawl.fleet.dashboard"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            auto_reload=False,
         )
-        return HTMLResponse(text)
+        self._templates.filters.update(FILTERS)
 
-    def serving(respond: Callable[[Request], Response]) -> Callable[[Request], Any]:
+    def routes(self) -> list[BaseRoute]:
+        """Return every path, what serves it, and what a visitor has to be allowed for it."""
+        return [
+            Route("/", self._page("watch.html")),
+            Route("/live", self._page("_watched.html")),
+            Route("/control", self._change, methods=["POST"]),
+            Route("/pictures/{key}", self._served(self._picture, Role.view)),
+            Route("/charts.css", chart_sheet),
+            Mount("/static", StaticAssets(directory=static_directory())),
+        ]
+
+    def _page(self, template: str) -> Callable[[Request], Any]:
+        """Return what renders *template* with the figures of the crawl."""
+        return self._served(lambda _: self._rendered(template), Role.view)
+
+    def _served(
+        self, respond: Callable[[Request], Response], role: Role
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Return what serves *respond* from a thread to visitors with *role*, and problems as such."""
+
+        def checked(request: Request) -> Response:
+            self._visitors.require(request, role)
+            return respond(request)
+
         async def serve(request: Request) -> Response:
             try:
-                return await run_in_threadpool(respond, request)
+                return await run_in_threadpool(checked, request)
             except Problem as problem:
                 return problem.response()
             except AmicrawlError as error:
@@ -244,41 +258,36 @@ def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
 
         return serve
 
-    def page(request: Request) -> Response:
-        visitors.require(request, Role.view)
-        return rendered("watch.html", **crawl.now())
+    def _rendered(self, template: str) -> HTMLResponse:
+        text = self._templates.get_template(template).render(
+            version=__version__,
+            page="watch",
+            user=_LOCAL_USER.facts,
+            users_exist=False,
+            csrf=self._visitors.sessions.csrf(""),
+            now=time.time(),
+            directory=str(self._crawl.directory),
+            **self._crawl.now(),
+        )
+        return HTMLResponse(text)
 
-    def live(request: Request) -> Response:
-        visitors.require(request, Role.view)
-        return rendered("_watched.html", **crawl.now())
+    def _picture(self, request: Request) -> Response:
+        return picture_of(self._crawl.picture(request.path_params["key"]))
 
-    def picture(request: Request) -> Response:
-        visitors.require(request, Role.view)
-        return picture_of(crawl.picture(request.path_params["key"]))
-
-    async def change(request: Request) -> Response:
+    async def _change(self, request: Request) -> Response:
         form = await request.form(max_files=0, max_fields=10)
         said = {name: value for name, value in form.items() if isinstance(value, str)}
 
-        def do() -> Response:
-            visitors.require(request, Role.operate)
-            crawl.change(said.get("verb", ""), said.get("value", ""))
+        def change(_: Request) -> Response:
+            self._crawl.change(said.get("verb", ""), said.get("value", ""))
             return JSONResponse({"done": True})
 
-        response: Response = await serving(lambda _: do())(request)
-        return response
+        return await self._served(change, Role.operate)(request)
 
-    app = Starlette(
-        routes=[
-            Route("/", serving(page)),
-            Route("/live", serving(live)),
-            Route("/control", change, methods=["POST"]),
-            Route("/pictures/{key}", serving(picture)),
-            Route("/charts.css", chart_sheet),
-            Mount("/static", StaticAssets(directory=static_directory())),
-        ],
-        exception_handlers={HTTPException: _refused},
-    )
+
+def watch_application(crawl: WatchedCrawl, *, hosts: Hosts) -> ASGIApp:
+    """Return the application that shows *crawl* under the names of *hosts*."""
+    app = Starlette(routes=WatchPages(crawl).routes(), exception_handlers={HTTPException: _refused})
     return AccessGuard(app, hosts=hosts, is_healthy=lambda: True)
 
 
