@@ -41,103 +41,95 @@ _JOB = Place(
     "Submit, watch and control jobs in Redis; JOB is an ident, or the URL it was submitted with.",
 )
 
+_BY_GROUP: Mapping[str, Mapping[str, Place]] = {
+    "Crawl": {
+        "crawl": Place(
+            "crawl:crawl",
+            "Crawl a site by its URL, the URLs of a seed list, or what a crawl file describes.",
+        ),
+        "recrawl": Place(
+            "crawl:recrawl", "Request again what is due of the crawl in DIR, and store what has changed."
+        ),
+        "inspect": Place(
+            "inspect:inspect",
+            "Show what PATH holds: the captures of a crawl, or the records of a WARC file.",
+        ),
+        "report": Place(
+            "report:report",
+            "Write a page about the crawl in DIR: rates over time, hosts, types, failures and remedies.",
+        ),
+        "watch": Place(
+            "watch:watch",
+            "Show the crawl in DIR in a browser: rate, queue, hosts, failures; pause, change or stop "
+            "it.",
+        ),
+        "replay": Place(
+            "replay:replay",
+            "Show the pages of the crawl in DIRECTORY as visitors saw them, in a browser; needs pywb.",
+        ),
+        "explain": Place("explain:explain", "Say whether a crawl takes URL, and which rule decides."),
+        "check": Place("check:check", "Check crawl FILES, and report every fault with its line."),
+        "frontier": Place("frontier:app", "Inspect, verify and convert frontier files and directories."),
+        "url": Place(
+            "url:url",
+            "Show the canonical form, host, group, keys and SURT of each URL, or why it is refused.",
+        ),
+    },
+    "Archives": {
+        "index": Place("index:index", "Write a sorted CDXJ file for each of FILES."),
+        "collection": Place(
+            "collection:collection",
+            "Build all derivatives of FILES, each read once; the same command resumes an interrupted "
+            "run.",
+        ),
+        "sidecar": Place(
+            "derivatives:sidecar",
+            "Write type, PRONOM id, charset and languages of payloads as X.warc.meta.gz.",
+        ),
+        "merge": Place(
+            "merge:merge", "Add type, format, charset, languages and soft-404 probability to CDXJ lines."
+        ),
+        "wat": Place(
+            "derivatives:wat",
+            "Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.",
+        ),
+        "wet": Place("derivatives:wet", "Write the text of every page in FILES as X.warc.wet.gz."),
+        "wacz": Place("wacz:wacz", "Package WARC files with an index and a page list as WACZ."),
+        "cdx": Place(
+            "cdx:app", "Look up captures in CDXJ files and ZipNum clusters, and build clusters."
+        ),
+        "repair": Place(
+            "output_directory:repair",
+            "Seal what a killed crawl left in DIRECTORY: whole records are kept, torn ones moved aside.",
+        ),
+        "upload": Place(
+            "output_directory:upload",
+            "Upload the files of DIRECTORY to a bucket, and verify each there by size and digest.",
+        ),
+    },
+    "Analysis": {
+        "table": Place("table:table", "Convert CDXJ files to a Parquet table with one row per capture."),
+        "query": Place("query:query", "Run a named query, or SQL of your own, on the table at PATH."),
+        "summary": Place(
+            "summary:summary",
+            "Summarise the indexes, tables or archive files at PATHs as one collection.",
+        ),
+    },
+    "Jobs": {
+        "job": _JOB,
+        "jobs": _JOB._replace(is_listed=False),
+        "pipeline": Place("pipeline:app", "Run jobs from Redis, each crawl in a child process."),
+        "share": Place("share:app", "Share one crawl between several machines."),
+        "dashboard": Place("dashboard:app", "Watch and control jobs in a browser or over HTTP."),
+    },
+}
+"""Commands under their headings, both in the order in which lists show them."""
+
 COMMANDS: Mapping[str, Place] = {
-    "crawl": Place(
-        "crawl:crawl",
-        "Crawl a site by its URL, the URLs of a seed list, or what a crawl file describes.",
-    ),
-    "recrawl": Place(
-        "crawl:recrawl", "Request again what is due of the crawl in DIR, and store what has changed."
-    ),
-    "inspect": Place(
-        "inspect:inspect",
-        "Show what PATH holds: the captures of a crawl, or the records of a WARC file.",
-    ),
-    "report": Place(
-        "report:report",
-        "Write a page about the crawl in DIR: rates over time, hosts, types, failures and remedies.",
-    ),
-    "watch": Place(
-        "watch:watch",
-        "Show the crawl in DIR in a browser: rate, queue, hosts, failures; pause, change or stop it.",
-    ),
-    "replay": Place(
-        "replay:replay",
-        "Show the pages of the crawl in DIRECTORY as visitors saw them, in a browser; needs pywb.",
-    ),
-    "explain": Place("explain:explain", "Say whether a crawl takes URL, and which rule decides."),
-    "check": Place("check:check", "Check crawl FILES, and report every fault with its line."),
-    "frontier": Place("frontier:app", "Inspect, verify and convert frontier files and directories."),
-    "url": Place(
-        "url:url",
-        "Show the canonical form, host, group, keys and SURT of each URL, or why it is refused.",
-    ),
-    "index": Place("index:index", "Write a sorted CDXJ file for each of FILES."),
-    "collection": Place(
-        "collection:collection",
-        "Build all derivatives of FILES, each read once; the same command resumes an interrupted run.",
-    ),
-    "sidecar": Place(
-        "derivatives:sidecar",
-        "Write type, PRONOM id, charset and languages of payloads as X.warc.meta.gz.",
-    ),
-    "merge": Place(
-        "merge:merge", "Add type, format, charset, languages and soft-404 probability to CDXJ lines."
-    ),
-    "wat": Place(
-        "derivatives:wat",
-        "Write the metadata of every record in FILES, with the links of pages, as X.warc.wat.gz.",
-    ),
-    "wet": Place("derivatives:wet", "Write the text of every page in FILES as X.warc.wet.gz."),
-    "wacz": Place("wacz:wacz", "Package WARC files with an index and a page list as WACZ."),
-    "cdx": Place("cdx:app", "Look up captures in CDXJ files and ZipNum clusters, and build clusters."),
-    "repair": Place(
-        "output_directory:repair",
-        "Seal what a killed crawl left in DIRECTORY: whole records are kept, torn ones moved aside.",
-    ),
-    "upload": Place(
-        "output_directory:upload",
-        "Upload the files of DIRECTORY to a bucket, and verify each there by size and digest.",
-    ),
-    "table": Place("table:table", "Convert CDXJ files to a Parquet table with one row per capture."),
-    "query": Place("query:query", "Run a named query, or SQL of your own, on the table at PATH."),
-    "summary": Place(
-        "summary:summary", "Summarise the indexes, tables or archive files at PATHs as one collection."
-    ),
-    "job": _JOB,
-    "jobs": _JOB._replace(is_listed=False),
-    "pipeline": Place("pipeline:app", "Run jobs from Redis, each crawl in a child process."),
-    "share": Place("share:app", "Share one crawl between several machines."),
-    "dashboard": Place("dashboard:app", "Watch and control jobs in a browser or over HTTP."),
+    name: place for places in _BY_GROUP.values() for name, place in places.items()
 }
-"""In the order in which lists show them."""
-
-
-GROUPS: Mapping[str, str] = {
-    name: group
-    for group, names in {
-        "Crawl": (
-            "crawl",
-            "recrawl",
-            "watch",
-            "inspect",
-            "report",
-            "replay",
-            "explain",
-            "check",
-            "frontier",
-            "url",
-        ),
-        "Archives": (
-            *("index", "collection", "sidecar", "merge", "wat", "wet", "wacz", "cdx"),
-            *("repair", "upload"),
-        ),
-        "Analysis": ("table", "query", "summary"),
-        "Jobs": ("job", "pipeline", "share", "dashboard"),
-    }.items()
-    for name in names
-}
-"""Under which heading each listed command is."""
+GROUPS: Mapping[str, str] = {name: group for group, places in _BY_GROUP.items() for name in places}
+"""Under which heading each command is."""
 
 
 def is_plain() -> bool:

@@ -24,7 +24,7 @@ from amicrawl.config import PREFIX, CrawlConfig, Rendering, Robots
 from amicrawl.crawl import start_crawl
 from amicrawl.crawlfile import Action, Plan, last_crawls, plan
 from amicrawl.errors import InputError, UsageError
-from amicrawl.seed import earlier_indexes
+from amicrawl.seed import LIST_ENDINGS, earlier_indexes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,11 +34,6 @@ if TYPE_CHECKING:
 
 _WEB = ("http://", "https://")
 _STANDARD_INPUT = "-"
-_LISTS = frozenset(
-    {".txt", ".lst", ".list", ".urls", ".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet", ".pq"}
-    | {".xml", ".rss", ".atom", ".gz", ".zst"}
-)
-"""Endings of seed lists."""
 _AGES = f"{PREFIX}RECRAWL_AFTER"
 _MOST = 1 << 20
 """Bytes of a crawl file without an ending: a larger file is a list."""
@@ -406,14 +401,14 @@ def _advice(name: str) -> str:
     if slashes and scheme.lower() in {"http", "https"}:
         return f"Did you mean {scheme.lower()}://{rest.lstrip('/')}?"
     host = name.partition("/")[0].partition(":")[0]
-    if "." in host.strip(".") and Path(name).suffix.lower() not in _LISTS:
+    if "." in host.strip(".") and Path(name).suffix.lower() not in LIST_ENDINGS:
         return f"If it is a web site, write its URL: amicrawl crawl https://{name}"
     return "Check the path, or give a URL such as https://example.org/."
 
 
 def _holds_toml(path: Path) -> bool:
     # A pipe could be read only once, and is the spider's.
-    if path.suffix.lower() in _LISTS or not path.is_file() or path.stat().st_size > _MOST:
+    if path.suffix.lower() in LIST_ENDINGS or not path.is_file() or path.stat().st_size > _MOST:
         return False
     from amicrawl.crawlfile import parsed_toml  # noqa: PLC0415  # for files of no other kind
 

@@ -50,7 +50,7 @@ class CrawlArguments:
     """What the spiders `seeds` and `site` both take."""
 
     format: str | None = None
-    """The format of the list: `lines`, `jsonl`, `parquet` or `sitemap`; inferred where not given."""
+    """The format of the list, one of `SeedFormat`; inferred where not given."""
     share: str | None = None
     """The shared crawl of which this is a partition: its worker gives it, and sends seeds in batches."""
     out: str | None = None

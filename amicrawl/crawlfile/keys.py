@@ -24,6 +24,7 @@ from pydantic import ByteSize
 from amicrawl import config
 from amicrawl.config import PREFIX, WARC_PREFIX, CrawlConfig, Robots
 from amicrawl.crawlfile import kinds
+from amicrawl.seed import SeedFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -112,7 +113,7 @@ _ARGUMENTS = (
         meaning="Start URLs of the site, from which links are followed.", spiders=(SITE,)),
     Key("seeds", "file", kind=kinds.text("a path or an http(s) address", is_path=True, pattern=r"."),
         meaning="The seed list; additional start URLs for the spider `site`.", spiders=_BOTH),
-    Key("seeds", "format", kind=kinds.choice(("lines", "jsonl", "parquet", "sitemap")),
+    Key("seeds", "format", kind=kinds.choice([*map(str, SeedFormat)]),
         meaning="Format of the list, if its name does not show it.", spiders=_BOTH),
     Key("seeds", "strict", kind=kinds.switch(),
         meaning="End with exit code 7 if a line of the list is invalid.", spiders=(SEEDS,)),

@@ -19,7 +19,7 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.seed.fields import checked_url
-    from amicrawl.seed.formats import SeedFormat
+    from amicrawl.seed.formats import LIST_ENDINGS, SeedFormat
     from amicrawl.seed.jsonl import seed_of_json
     from amicrawl.seed.reader import BatchReader, SeedReader, count_entries, open_seed
     from amicrawl.seed.seed import NotASeedError, Seed, SeedFault
@@ -30,6 +30,7 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         BatchReader="reader",
+        LIST_ENDINGS="formats",
         SeedFault="seed",
         NotASeedError="seed",
         Seed="seed",
@@ -45,6 +46,7 @@ else:
     )
 
 __all__ = [
+    "LIST_ENDINGS",
     "BatchReader",
     "NotASeedError",
     "Seed",

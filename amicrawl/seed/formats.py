@@ -32,6 +32,10 @@ _SUFFIXES = {
     ".pq": SeedFormat.PARQUET,
     ".xml": SeedFormat.SITEMAP,
 }
+LIST_ENDINGS = frozenset(
+    {".txt", ".lst", ".list", ".urls", ".csv", ".tsv", ".json", ".rss", ".atom", *_SUFFIXES, *_PACKED}
+)
+"""Endings of files that are taken for seed lists, in whatever format."""
 _OBJECTS = re.compile(rb"(?:\xef\xbb\xbf)?\s*(?:\[\s*)?\{")
 """The begin of an object, or of an array of them."""
 _SITEMAP_ROOT = re.compile(rb"<(?:[\w.-]+:)?(?:urlset|sitemapindex|rss|feed|RDF)[\s>/]")
