@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, repeat
 from sys import intern
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -251,8 +251,7 @@ class _Index:
     def find(self, texts: Texts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Return the row of each of *texts*, -1 where there is none, and whether it is the only one."""
         names = _strings(texts)
-        get = self._rows.get
-        rows = np.fromiter((get(name, -1) for name in names), np.int64, len(names))
+        rows = np.fromiter(map(self._rows.get, names, repeat(-1)), np.int64, len(names))
         if not self._repeated:
             return rows, np.ones(len(names), np.bool_)
         return rows, np.array([name not in self._repeated for name in names], np.bool_)
