@@ -170,7 +170,8 @@ class _Trial:
     """Which formats one payload is of: an expression is tried where the result depends on it.
 
     The first format counts that matches and is not beaten. So what stands behind the first that matches
-    is looked at only where it may beat that, which leaves out two thirds of what begins as XML does.
+    is looked at only where it may beat that: for a page of HTML 4 expressions are tried of 10 whose
+    beginning is there, for one of XHTML 56 of 74.
     """
 
     def __init__(self, begin: bytes, end: bytes, candidates: Iterable[_Signature]) -> None:
