@@ -21,7 +21,7 @@ export const VERBS = {
     fields: () => [{ name: "name", label: "Set", ...(($("#ignore-sets")?.children.length) ? { options: [...$("#ignore-sets").children].map((one) => one.value) } : { required: true }) }],
     body: ({ name }) => ({ name }), confirm: "Add", done: "Set added to",
   },
-  abort: { word: "Abort", states: LIVE, danger: true, title: "Abort this job?", text: "It stops for good. What was fetched until then is kept and closed properly.", confirm: "Abort the job", done: "Abort asked for" },
+  abort: { word: "Abort", states: LIVE, danger: true, title: "Abort this job?", text: "It stops for good. What was fetched until then is kept and closed properly.", confirm: "Abort the job", done: "Abort requested" },
   expire: { word: "Forget", states: ["completed", "aborted", "failed"], danger: true, title: "Forget this record?", text: "The record leaves Redis now instead of after two days. The archive stays.", confirm: "Forget it", done: "Forgotten:" },
 };
 
