@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, Protocol
 
 from scrapy import Spider
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl import CrawlArguments
 
 
-class FrontierSpider(Spider, ABC):
+class FrontierSpider(Spider):
     """A spider whose URLs are handed out by the frontier; no request of it passes through Scrapy."""
 
     resumes = True
@@ -36,9 +35,12 @@ class FrontierSpider(Spider, ABC):
         for item in nothing:
             yield item
 
-    @abstractmethod
     async def offer(self) -> None:
-        """Offer to the frontier what the crawl begins with."""
+        """Offer to the frontier what the crawl begins with: nothing, unless a subclass has something.
+
+        Not an abstract method: zope.interface gives classes of `abc.ABCMeta` an attribute that feed
+        exports, which read all of a spider, cannot read.
+        """
 
     def parse(self, response: Response, **_: Any) -> None:
         """Do nothing: the page is archived by now."""
