@@ -131,8 +131,9 @@ BYTES = "limit-bytes"
 ERRORS = "limit-errors"
 TIME = "limit-time"
 DISK = "limit-disk"
-LIMITS = frozenset({PAGES, BYTES, ERRORS, TIME, DISK})
-"""The finish reasons of a crawl that a limit of its own ended."""
+FULL = "limit-frontier"
+LIMITS = frozenset({PAGES, BYTES, ERRORS, TIME, DISK, FULL})
+"""The finish reasons of a crawl that a limit of its own ended, or that of its frontier's format."""
 
 
 class CrawlState:

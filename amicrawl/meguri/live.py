@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.config import Identity
 from amicrawl.disk import DirectoryLock, explained
+from amicrawl.meguri.format.page import MOST_BYTES
 from amicrawl.meguri.opening import adopted, check_identity, read_state
 from amicrawl.meguri.snapshot import OPTIONS, Copies, SnapshotTask, freeze, partition_at, write
 from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, NOTES_BACK, index_note
@@ -49,6 +50,8 @@ class LivePartition:
 
     codec = OPTIONS.codec
     """That of the snapshots, which packed robots.txt bodies have to follow."""
+    most_text = MOST_BYTES - (256 << 20)
+    """Octets of text that it may have: its format holds 4 GiB, and what is under way adds to that."""
 
     def __init__(
         self,
