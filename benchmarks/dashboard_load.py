@@ -36,10 +36,10 @@ import httpx
 import psutil
 
 from amicrawl.fleet.database.connection import RedisSettings, connect
-from amicrawl.fleet.jobs import logs
 from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
 from amicrawl.fleet.jobs.submission import Submission, submit
 from amicrawl.fleet.leases.lease import Claims
+from amicrawl.fleet.logs import job_log
 from benchmarks.crawlers import ROOT
 
 if TYPE_CHECKING:
@@ -311,7 +311,7 @@ def month(lines: int) -> dict[str, Any]:
             # The link's own step, without its thread that waits a second between two.
             link._run(Fed({"r2xx": written}, facts(0, written)), {}, entries, renew=True)  # noqa: SLF001
             if per_trim <= _BATCH or written % per_trim < _BATCH:
-                logs.trim(store, ident)
+                job_log.trim_log(store, ident)
             written += _BATCH
             if written >= next_sample:
                 used = int(store.client.info("memory")["used_memory"])

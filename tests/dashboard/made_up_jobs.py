@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.fleet.database.connection import JobStore, RedisSettings, connect
-from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, encoded
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord
 from amicrawl.fleet.jobs.submission import Submission, submit
+from amicrawl.fleet.logs.job_log import Download, Entry, Ignore, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

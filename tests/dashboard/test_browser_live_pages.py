@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from dashboard.browsing import expect, open_page, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_job
 
-from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, Stdout
+from amicrawl.fleet.logs.job_log import Download, Entry, Ignore, Stdout
 
 if TYPE_CHECKING:
     from playwright.sync_api import APIResponse, Browser, Route

@@ -32,9 +32,9 @@ from amicrawl.errors import InputError
 from amicrawl.fetch.response import ResponseReader
 from amicrawl.fetch.spool import Spool
 from amicrawl.fleet.jobs.live_settings import live_settings
-from amicrawl.fleet.jobs.logs import NotAnEntryError, parsed
 from amicrawl.fleet.jobs.record import JobRecord
 from amicrawl.fleet.jobs.seedqueue import seed_in
+from amicrawl.fleet.logs.job_log import NotAnEntryError, parsed
 from amicrawl.meguri.format.schema import Codec
 from amicrawl.meguri.format.writer import WriteOptions
 from amicrawl.message import ChunkReader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from amicrawl.fleet.jobs.logs import Inbox
+from amicrawl.fleet.logs.job_log import Inbox
 
 
 def told(inbox: Inbox, most: int = 1000, *, size: int = 1 << 20) -> list[dict[str, object]]:

@@ -20,7 +20,7 @@ from amicrawl.fleet.database import redis_values
 from amicrawl.fleet.database.ident import ident_of
 from amicrawl.fleet.jobs import verbs
 from amicrawl.fleet.jobs.crawl.specification import _crawl_file_settings as take_crawl_file
-from amicrawl.fleet.jobs.logs import Download, Entry, Ignore, Stdout, encoded
+from amicrawl.fleet.logs.job_log import Download, Entry, Ignore, Stdout, encoded
 
 if TYPE_CHECKING:
     import subprocess

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.fleet.jobs.logs import (
+from amicrawl.fleet.logs.job_log import (
     LONGEST_ENTRY,
     Download,
     Entry,

@@ -12,9 +12,10 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.database import redis_values
 from amicrawl.fleet.database.connection import JobStore, connect
 from amicrawl.fleet.database.ident import ident_of
-from amicrawl.fleet.jobs import logs, lookup, queues, verbs
+from amicrawl.fleet.jobs import lookup, queues, verbs
 from amicrawl.fleet.jobs.pipeline_record import pipelines
 from amicrawl.fleet.jobs.submission import Submission, submit
+from amicrawl.fleet.logs import job_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,9 +57,9 @@ READERS: dict[str, Callable[[JobStore], object]] = {
     "queues": queues.queue_names,
     "waiting": queues.waiting,
     "lengths": queues.lengths,
-    "log": lambda store: logs.after(store, IDENT),
-    "newest": lambda store: logs.newest(store, IDENT),
-    "trim": lambda store: logs.trim(store, IDENT),
+    "log": lambda store: job_log.entries_after(store, IDENT),
+    "newest": lambda store: job_log.newest_entries(store, IDENT),
+    "trim": lambda store: job_log.trim_log(store, IDENT),
     "letters": redis_values.dead_letters,
     "where": lambda store: verbs.where(store, IDENT),
     "pause": lambda store: verbs.pause(store, IDENT),
@@ -151,7 +152,7 @@ def test_a_log_with_anything_in_it_gives_its_good_entries(store: JobStore, raw: 
     good = '{"ts": 1, "message": "good", "type": "stdout"}'
     bad = [NOT_UTF_8, HUGE, b"null", b"[[[", b'{"type": "evil"}', b"[" * 100_000]
     raw.zadd(f"{IDENT}_log", {text: n for n, text in enumerate([*bad, good.encode()])})
-    page = logs.after(store, IDENT, -1)
+    page = job_log.entries_after(store, IDENT, -1)
     assert [entry.score for entry in page.entries] == [len(bad)]
     assert page.last == len(bad)
     found = redis_values.dead_letters(store)

@@ -37,7 +37,6 @@ from amicrawl.fleet.database.connection import JobStore, connect
 from amicrawl.fleet.jobs.attempt import JobAttempt, Workshop, fetching, slot_after
 from amicrawl.fleet.jobs.child import Child
 from amicrawl.fleet.jobs.ending import EndVerdict, Reaper, sentence, verdict
-from amicrawl.fleet.jobs.logs import Inbox
 from amicrawl.fleet.jobs.pipeline_record import (
     PipelineIdentity,
     PipelineRecord,
@@ -49,6 +48,7 @@ from amicrawl.fleet.jobs.record import encoded_info, info_of
 from amicrawl.fleet.leases.lease import Claim, Claims, GivenBack
 from amicrawl.fleet.leases.lease_time import HeartbeatMonitor
 from amicrawl.fleet.leases.leased import FENCE, fenced, raise_fence
+from amicrawl.fleet.logs.job_log import Inbox
 from amicrawl.listing.files import SealedFile
 from amicrawl.listing.uploaded import Uploaded, UploadManifest
 from amicrawl.partition.outbox import Outbox

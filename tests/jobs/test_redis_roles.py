@@ -14,13 +14,14 @@ from redis.exceptions import NoPermissionError
 from amicrawl.fleet.database import redis_values
 from amicrawl.fleet.database.connection import JobStore, RedisRefused, connect
 from amicrawl.fleet.database.ident import ident_of
-from amicrawl.fleet.jobs import logs, lookup, queues, verbs
+from amicrawl.fleet.jobs import lookup, queues, verbs
 from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
-from amicrawl.fleet.jobs.logs import Stdout, encoded
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord, pipelines
 from amicrawl.fleet.jobs.seedqueue import SeedQueue
 from amicrawl.fleet.jobs.submission import Submission, submit
 from amicrawl.fleet.leases.lease import Claims, Happened
+from amicrawl.fleet.logs import job_log
+from amicrawl.fleet.logs.job_log import Stdout, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,7 +85,7 @@ def test_a_controller_submits_steers_and_tidies(roles: dict[str, JobStore]) -> N
     verbs.pause(store, first)
     assert verbs.abort(store, third, now=NOW) is verbs.Aborted.REMOVED
     verbs.expire(store, third)
-    logs.trim(store, first)
+    job_log.trim_log(store, first)
     redis_values.put_dead_letter(store, where="x", why="y")
     assert redis_values.clear_dead_letters(store) == 1
     read_all(store, first)
@@ -105,7 +106,7 @@ def test_a_worker_takes_runs_and_ends_a_job(roles: dict[str, JobStore]) -> None:
     link.inbox.tell("a line")
     link.start()
     assert link.finish(Fed(figures={"r2xx": 1}), patience=10)
-    assert len(logs.after(store, claim.unit).entries) == 1
+    assert len(job_log.entries_after(store, claim.unit).entries) == 1
     assert str(claims.finish(claim.unit, claim.token, info="{}")).lower() == "completed"
     again = claims.reserve(["pending"], pipeline.key, LONG)
     assert again is not None
@@ -198,5 +199,5 @@ def read_all(store: JobStore, ident: str) -> None:
     pipelines(store)
     queues.waiting(store)
     queues.lengths(store)
-    logs.newest(store, ident)
+    job_log.newest_entries(store, ident)
     redis_values.dead_letters(store)

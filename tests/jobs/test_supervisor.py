@@ -27,16 +27,16 @@ from amicrawl.fleet.checkpoints.data_directory import JobCopy, opened_store
 from amicrawl.fleet.checkpoints.job_bucket import ship
 from amicrawl.fleet.database.connection import JobStore, RedisSettings, connect
 from amicrawl.fleet.database.redis_values import dead_letters
-from amicrawl.fleet.jobs import logs
 from amicrawl.fleet.jobs.accounting import Account, Figures, account_of, settle
 from amicrawl.fleet.jobs.attempt import Workshop
-from amicrawl.fleet.jobs.logs import Download, Stdout, encoded
 from amicrawl.fleet.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
 from amicrawl.fleet.jobs.queues import queue_order
 from amicrawl.fleet.jobs.supervisor import Mode
 from amicrawl.fleet.leases.lease import Claims
 from amicrawl.fleet.leases.leased import fenced
+from amicrawl.fleet.logs import job_log
+from amicrawl.fleet.logs.job_log import Download, Stdout, encoded
 from amicrawl.record import CAPTURES, CaptureItem
 from amicrawl.record.captures import row_of
 from amicrawl.seed import Seed
@@ -657,7 +657,7 @@ def test_the_end_of_a_job_settles_what_its_crawl_could_not_report(
         assert copy is not None
         copy.unsent = [encoded(Download(4.0, "http://a.example/2", 200)), unsent]
         copy.write(directory, disk=Disk())
-        logs.say(run.store, ident, copy.token, [encoded(Download(2.0, "http://a.example/0", 200))])
+        job_log.say(run.store, ident, copy.token, [encoded(Download(2.0, "http://a.example/0", 200))])
         # It has ended before the pipeline has reported its first lines.
         return [sys.executable, "-c", "print('crawling')"]
 
@@ -666,7 +666,7 @@ def test_the_end_of_a_job_settles_what_its_crawl_could_not_report(
     record = raw(run.store).hgetall(IDENTS[0])
     assert (record["items_downloaded"], record["items_queued"], record["r2xx"]) == ("3", "3", "3")
     assert record["last_analyzed_log_entry"] == record["log_score"], "an analyzer would count them again"
-    entries = [logged.entry for logged in logs.after(run.store, IDENTS[0]).entries]
+    entries = [logged.entry for logged in job_log.entries_after(run.store, IDENTS[0]).entries]
     pages = sorted(entry.url for entry in entries if isinstance(entry, Download))
     assert pages == [f"http://a.example/{number}" for number in range(3)]
     said = [entry.message for entry in entries if isinstance(entry, Stdout)]
@@ -682,7 +682,7 @@ def test_the_end_of_a_job_settles_what_its_crawl_could_not_report(
     token = int(raw(run.store).hget(run.store.keys.claim(IDENTS[0]), "token"))
     assert settle(run.store, IDENTS[0], token, account) == 0
     assert settle(run.store, IDENTS[0], token - 1, Account(Figures(r2xx=9))) == 0
-    assert len(logs.after(run.store, IDENTS[0]).entries) == before
+    assert len(job_log.entries_after(run.store, IDENTS[0]).entries) == before
     assert raw(run.store).hget(IDENTS[0], "r2xx") == "3", "another claim changes nothing"
 
 

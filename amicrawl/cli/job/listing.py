@@ -20,17 +20,8 @@ from amicrawl.fleet.database import (
     ident_of,
     normalised,
 )
-from amicrawl.fleet.jobs import (
-    ENDED,
-    RESPONSES,
-    Download,
-    Ignore,
-    logs,
-    lookup,
-    pipelines,
-    queues,
-    verbs,
-)
+from amicrawl.fleet.jobs import ENDED, RESPONSES, lookup, pipelines, queues, verbs
+from amicrawl.fleet.logs import Download, Ignore, LogPage, entries_after, newest_entries
 from amicrawl.terminal import counted, harmless, human_size
 
 if TYPE_CHECKING:
@@ -356,7 +347,7 @@ def log(
     Example: amicrawl job log https://example.org/ --follow
     """
     record = lookup.job(store, job)
-    page = logs.newest(store, job, most=max(number, 1))
+    page = newest_entries(store, job, most=max(number, 1))
     if number:
         _print(page, as_json=as_json)
     if follow:
@@ -371,7 +362,7 @@ def _follow(store: JobStore, job: JobRecord, last: float, *, as_json: bool) -> N
         ended = record is None or record.has_ended
         try:
             with store.responding():
-                page = logs.after(store, job.ident, last)
+                page = entries_after(store, job.ident, last)
                 record = lookup.job_or_none(store, job.ident)
         except RedisUnavailable as error:
             if not away:
@@ -389,7 +380,7 @@ def _follow(store: JobStore, job: JobRecord, last: float, *, as_json: bool) -> N
         last = page.last
 
 
-def _print(page: logs.LogPage, *, as_json: bool) -> None:
+def _print(page: LogPage, *, as_json: bool) -> None:
     for score, entry in page.entries:
         if as_json:
             typer.echo(json.dumps({"score": score, **entry.fields()}))

@@ -15,19 +15,16 @@ import orjson
 
 from amicrawl.fleet.dashboard.wording import fraction, link, plain, text_of, whole
 from amicrawl.fleet.jobs import (
-    LONGEST_ENTRY,
     RESPONSES,
     JobRecord,
     JobState,
-    NotAnEntryError,
     SeenJob,
-    Stdout,
     is_silent,
     job_settings,
     number_of,
-    parsed,
 )
 from amicrawl.fleet.jobs.pipeline_record import DRAIN_FIELD
+from amicrawl.fleet.logs import LONGEST_ENTRY, NotAnEntryError, Stdout, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,13 +1,13 @@
 """Jobs: crawls submitted, claimed, controlled and watched over Redis, in the layout of ArchiveBot.
 
 * Submitted, changed: `submission.py`, `verbs.py`, `queues.py`; `live_settings.py` checks.
-* Read: `lookup.py`, `logs.py`, `watching.py`; `record.py` parses what is found.
+* Read: `lookup.py`, `watching.py`; `record.py` parses what is found.
 * Run: `pipeline.py`, a `supervisor.py`, with `attempt.py` and `ending.py`.
-* In the crawl: `crawl`, over `link.py`, with `logs.py` and `live_settings.py`.
+* In the crawl: `crawl`, over `link.py`, with `live_settings.py`.
 * Beside jobs: `seedqueue.py` (seeds as they come), and the room `sharing` (one crawl on many machines).
 
-Redis itself is the room `database`, who may crawl a job is `leases`, and what of it outlives its process
-`checkpoints`. Users read `docs/jobs.md`.
+Redis itself is the room `database`, who may crawl a job is `leases`, what of it outlives its process
+`checkpoints`, and what it says `logs`. Users read `docs/jobs.md`.
 """
 
 from typing import TYPE_CHECKING
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from amicrawl.fleet.jobs.child import Child
     from amicrawl.fleet.jobs.crawl.opening import store_of_crawl
     from amicrawl.fleet.jobs.live_settings import LONGEST_PATTERN, checked_pattern
-    from amicrawl.fleet.jobs.logs import LONGEST_ENTRY, Download, Ignore, NotAnEntryError, Stdout, parsed
     from amicrawl.fleet.jobs.lookup import WrongStateError
     from amicrawl.fleet.jobs.pipeline import Pipeline, PipelineOptions
     from amicrawl.fleet.jobs.pipeline_record import (
@@ -53,12 +52,6 @@ else:
         store_of_crawl="crawl.opening",
         LONGEST_PATTERN="live_settings",
         checked_pattern="live_settings",
-        Download="logs",
-        Ignore="logs",
-        LONGEST_ENTRY="logs",
-        NotAnEntryError="logs",
-        Stdout="logs",
-        parsed="logs",
         WrongStateError="lookup",
         Pipeline="pipeline",
         PipelineOptions="pipeline",
@@ -89,26 +82,21 @@ else:
 
 __all__ = [
     "ENDED",
-    "LONGEST_ENTRY",
     "LONGEST_PATTERN",
     "RESPONSES",
     "Attempt",
     "Broadcasts",
     "Child",
-    "Download",
-    "Ignore",
     "JobExistsError",
     "JobNames",
     "JobRecord",
     "JobState",
     "Live",
     "Mode",
-    "NotAnEntryError",
     "Pipeline",
     "PipelineIdentity",
     "PipelineOptions",
     "SeenJob",
-    "Stdout",
     "Submission",
     "Submitted",
     "Supervisor",
@@ -120,7 +108,6 @@ __all__ = [
     "crawl_environment",
     "is_silent",
     "number_of",
-    "parsed",
     "pipelines",
     "queue_order",
     "redis_now",

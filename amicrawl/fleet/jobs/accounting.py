@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from amicrawl.capture import Failure, Truncation
 from amicrawl.fleet.database import hash_at
-from amicrawl.fleet.jobs import logs
+from amicrawl.fleet.logs import MOST_ENTRIES, Download, Entry, encoded, entries_after, parsed, say
 from amicrawl.listing import TABLE_NAME
 from amicrawl.parquet import ParquetTable
 
@@ -121,11 +121,11 @@ class Account:
     """What the index of one job says."""
 
     figures: Figures
-    downloads: list[logs.Download] = field(default_factory=list)
+    downloads: list[Download] = field(default_factory=list)
     """The last rows that were requested, as many as a log keeps, in the order of the index."""
 
 
-def account_of(directory: Path, *, most: int = logs.MOST_ENTRIES) -> Account | None:
+def account_of(directory: Path, *, most: int = MOST_ENTRIES) -> Account | None:
     """Return the account of the job whose crawl into *directory* has ended; None without an index.
 
     Reads all of the index. Raises InputError where it cannot be read as one, and OSError.
@@ -152,15 +152,15 @@ def settle(store: JobStore, ident: str, token: int, account: Account, unsent: Se
         # A crawl that has reached a limit leaves URLs in its queue, which the index does not have.
         counted["items_queued"] = max(int(queued), account.figures.items_downloaded)
     missing = _missing(store, ident, record, account, unsent)
-    entries = [*map(logs.encoded, missing), *unsent]
+    entries = [*map(encoded, missing), *unsent]
     for first in range(0, max(len(entries), 1), _ENTRIES_A_CALL):
-        logs.say(store, ident, token, entries[first : first + _ENTRIES_A_CALL], figures=counted)
+        say(store, ident, token, entries[first : first + _ENTRIES_A_CALL], figures=counted)
     return len(entries)
 
 
-def _last_downloads(index: BinaryIO, most: int) -> list[logs.Download]:
+def _last_downloads(index: BinaryIO, most: int) -> list[Download]:
     table = ParquetTable(index, TABLE_NAME)
-    groups: list[list[logs.Download]] = []
+    groups: list[list[Download]] = []
     left = most
     for group in reversed(range(table.groups)):
         found = [
@@ -173,7 +173,7 @@ def _last_downloads(index: BinaryIO, most: int) -> list[logs.Download]:
     return [entry for found in reversed(groups) for entry in found]
 
 
-def _downloads(batch: pa.RecordBatch) -> Iterator[logs.Download]:
+def _downloads(batch: pa.RecordBatch) -> Iterator[Download]:
     columns = [batch.column(name).to_pylist() for name in _LOGGED]
     for url, status, fetched_at, error, truncated in zip(*columns, strict=True):
         if error.partition(":")[0] in _NEVER_REQUESTED:
@@ -181,24 +181,24 @@ def _downloads(batch: pa.RecordBatch) -> Iterator[logs.Download]:
         word = error[:_LONGEST_WORD] or "OK"
         if not error and truncated in BROKEN_OFF:
             word = f"truncated: {truncated}"
-        yield logs.Download(fetched_at / 1000, url, status, word)
+        yield Download(fetched_at / 1000, url, status, word)
 
 
 def _missing(
     store: JobStore, ident: str, record: Mapping[str, str], account: Account, unsent: Sequence[str]
-) -> Iterator[logs.Download]:
+) -> Iterator[Download]:
     """Yield the downloads of *account* that are not in the log and were not trimmed from it."""
     there: Counter[tuple[str, int]] = Counter()
     begins, score = 0.0, float("-inf")
     for number in range(_MOST_PAGES):
-        page = logs.after(store, ident, score)
+        page = entries_after(store, ident, score)
         if not number and page.entries and record.get("last_trimmed_log_entry", "0") not in {"", "0"}:
             begins = page.entries[0].entry.ts
         there.update(_names(logged.entry for logged in page.entries))
         if page.last == score:
             break
         score = page.last
-    there.update(_names(map(logs.parsed, unsent)))
+    there.update(_names(map(parsed, unsent)))
     for number, entry in enumerate(account.downloads):
         if entry.ts < begins:
             continue
@@ -209,9 +209,9 @@ def _missing(
             yield replace(entry, ts=round(entry.ts + number % 1000 * _STEP, 6))
 
 
-def _names(entries: Iterable[logs.Entry]) -> Iterator[tuple[str, int]]:
-    return (_name(entry) for entry in entries if isinstance(entry, logs.Download))
+def _names(entries: Iterable[Entry]) -> Iterator[tuple[str, int]]:
+    return (_name(entry) for entry in entries if isinstance(entry, Download))
 
 
-def _name(entry: logs.Download) -> tuple[str, int]:
+def _name(entry: Download) -> tuple[str, int]:
     return entry.url[:_COMPARED], entry.response_code

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from amicrawl.fleet.checkpoints import JobCopy
     from amicrawl.fleet.jobs.accounting import Account
     from amicrawl.fleet.jobs.child import Child
-    from amicrawl.fleet.jobs.logs import Inbox
     from amicrawl.fleet.leases import Claim, HeartbeatMonitor
+    from amicrawl.fleet.logs import Inbox
     from amicrawl.uploads import UploadProgress
 
 logger = logging.getLogger(__name__)

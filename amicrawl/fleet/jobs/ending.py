@@ -25,10 +25,10 @@ from amicrawl.errors import AmicrawlError, ExitCode, InputError
 from amicrawl.fleet.checkpoints import JobCopy
 from amicrawl.fleet.database import hash_at, is_ident, list_at, names_of_keys, put_dead_letter
 from amicrawl.fleet.jobs.link import is_forgotten, restore
-from amicrawl.fleet.jobs.logs import say
 from amicrawl.fleet.jobs.pipeline_record import remove_stale
 from amicrawl.fleet.jobs.record import encoded_info, info_of
 from amicrawl.fleet.leases import GRACE, Claim, Claims, Finished, GivenBack, Happened
+from amicrawl.fleet.logs import say
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

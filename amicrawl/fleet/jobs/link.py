@@ -27,10 +27,10 @@ import redis
 from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.checkpoints import JobCopy
 from amicrawl.fleet.database import hashes_at, text_at
-from amicrawl.fleet.jobs import logs, lookup
+from amicrawl.fleet.jobs import lookup
 from amicrawl.fleet.jobs.live_settings import FIELDS, FlushReply
-from amicrawl.fleet.jobs.logs import Inbox
 from amicrawl.fleet.leases import HeldLease, ident_of_unit
+from amicrawl.fleet.logs import MOST_ENTRIES, Inbox, trim_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -179,7 +179,7 @@ class CrawlLink(HeldLease):
     def _finish(self) -> None:
         """Flush until nothing is left, or it takes too long."""
         copy = self.copy
-        copy.unsent = self.inbox.peek(logs.MOST_ENTRIES, size=_MOST_TEXT)
+        copy.unsent = self.inbox.peek(MOST_ENTRIES, size=_MOST_TEXT)
         self._keep_copy(copy.encoded())
         while not self.lost and self._clock() < self._give_up_at:
             if self._flush(renew=True) and not len(self.inbox) and self._fed is None:
@@ -206,7 +206,7 @@ class CrawlLink(HeldLease):
                 reply = FlushReply.read(self._run(fed, facts, entries, renew=renew))
                 if is_due and reply.what == "OK":
                     # By the memory that it takes, too, which a flush does not look at.
-                    logs.trim(self._store, self.copy.ident)
+                    trim_log(self._store, self.copy.ident)
         except (AmicrawlError, redis.RedisError, OSError) as error:
             self._keep(fed, facts)
             self._failed(error)
@@ -232,7 +232,7 @@ class CrawlLink(HeldLease):
             ],
             args=[
                 *(copy.unit, copy.token, int(self._ttl * 1000) if renew else 0, self._age, copy.epoch),
-                *(uuid.uuid4().hex, keys.updates, logs.MOST_ENTRIES, int(fed is not None)),
+                *(uuid.uuid4().hex, keys.updates, MOST_ENTRIES, int(fed is not None)),
                 *(len(figures), len(facts), len(FIELDS), *FIELDS, *pairs, *entries),
             ],
         )

@@ -64,7 +64,7 @@ READERS: dict[str, tuple[str, ...]] = {
             "fleet/database/redis_values.py",
         ),
         *(
-            "fleet/jobs/logs.py",
+            "fleet/logs/job_log.py",
             "fleet/jobs/seedqueue.py",
             "fleet/sharing/creation.py",
             "partition/batch.py",

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from amicrawl.fleet.jobs.crawl.live_job_settings import LiveJobSettings
     from amicrawl.fleet.jobs.crawl.opening import HeldJob
     from amicrawl.fleet.jobs.link import CrawlLink
-    from amicrawl.fleet.jobs.logs import Inbox
     from amicrawl.fleet.leases import Claim
+    from amicrawl.fleet.logs import Inbox
     from amicrawl.record import CaptureItem
 
 _RULES = {

@@ -299,7 +299,7 @@ class LogPage(NamedTuple):
     """The number of the last entry that was looked at; hand it in to read on."""
 
 
-def after(store: JobStore, ident: str, score: float = 0.0, *, most: int = 1000) -> LogPage:
+def entries_after(store: JobStore, ident: str, score: float = 0.0, *, most: int = 1000) -> LogPage:
     """Return the entries behind number *score*, the first *most* of them.
 
     One that cannot be read is passed over and put among the dead letters.
@@ -308,7 +308,7 @@ def after(store: JobStore, ident: str, score: float = 0.0, *, most: int = 1000) 
     return LogPage(_readable(store, ident, found), found[-1][0] if found else score)
 
 
-def newest(store: JobStore, ident: str, *, most: int = 100) -> LogPage:
+def newest_entries(store: JobStore, ident: str, *, most: int = 100) -> LogPage:
     """Return the last *most* entries, ascending."""
     found = scored_at(store, store.keys.log(ident), most=most, longest=LARGEST_READ + 1, newest=True)
     return LogPage(_readable(store, ident, found), found[-1][0] if found else 0.0)
@@ -333,7 +333,7 @@ def say(
         )
 
 
-def trim(
+def trim_log(
     store: JobStore,
     ident: str,
     *,
