@@ -87,7 +87,7 @@ def direct_visit(crawler: Crawler, run: Run) -> Visit:
         # Rows come through the gate of their host already: what is left is the turn at an address.
         or (type(each) is PolitenessMiddleware and run.pacing.addresses is not None)
     ]
-    links: Links | None = run.site_links
+    links: Links | None = run.following
     redirects = next((each for each in middlewares if type(each) is AsFoundRedirectMiddleware), None)
     if links is None and redirects is not None:
         links = RedirectLinks(

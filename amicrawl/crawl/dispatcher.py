@@ -94,7 +94,7 @@ class Dispatcher:
             if self._start_some(now):
                 self.wake()
                 return
-            moment = self._next_moment(now)
+            moment = self._pacing.first_moment(self._frontier.next_moment(now))
         except AmicrawlError as fault:
             self._visit.fail(fault)
             return
@@ -112,10 +112,8 @@ class Dispatcher:
         """Start what may be started at *now*, up to a number; return whether there may be more."""
         assert self._loop is not None
         pacing, bandwidth = self._pacing, self._pacing.bandwidth
-        if bandwidth is not None and pacing.opens_at() > now:
+        if not pacing.may_release(now):
             return False
-        if pacing.addresses is not None:
-            pacing.addresses.call(now)
         for _ in range(_AT_ONCE):
             dispatch = self._frontier.next(now)
             if dispatch is None:
@@ -138,11 +136,3 @@ class Dispatcher:
         self.wake()
         if not self._visits and not self._frontier.has_pending():
             self._on_idle()
-
-    def _next_moment(self, now: float) -> float | None:
-        """Return the earliest moment at which something may start; None where only an end can help."""
-        moment = self._frontier.next_moment(now)
-        if self._pacing.addresses is not None:
-            called = self._pacing.addresses.next_moment()
-            moment = called if moment is None or (called is not None and called < moment) else moment
-        return None if moment is None else max(moment, self._pacing.opens_at())

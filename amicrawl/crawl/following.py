@@ -34,9 +34,10 @@ from amicrawl.seed import Seed
 from amicrawl.urls import Refused, text_of, without_userinfo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from amicrawl.config import CrawlConfig
+    from amicrawl.crawl.links import OtherPartitions
     from amicrawl.discovery import DatedUrl, Link, Selection
     from amicrawl.frontier import DurableFrontier
     from amicrawl.meguri import LivePartition
@@ -125,8 +126,10 @@ class Following:
         self._calendars = Calendars(calendar_pages)
         self._met: dict[tuple[Kind, bool], set[str]] = {}
         self._patterns_seen = selection.ignores.added
-        self.on_elsewhere: Callable[[list[Offer]], None] | None = None
-        """Keeps the offers of other partitions; None where those find their links themselves."""
+        self.elsewhere: OtherPartitions | None = None
+        """Takes the offers of other partitions; None where those find their links themselves."""
+        self._frontier: DurableFrontier
+        self._ours: Callable[[int], bool]
         self.on_ignored: Callable[[str, str], None] | None = None
         """Called with every link that an ignore expression kept out, and with the expression."""
 
@@ -153,27 +156,31 @@ class Following:
                     self.selection.scope.widen(target)
                 url = target
 
+    def follow_in(self, frontier: DurableFrontier, *, ours: Callable[[int], bool]) -> None:
+        """Offer to *frontier* from now on, of which *ours* says which host keys belong to it."""
+        self._frontier, self._ours = frontier, ours
+
     async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
-        """Return what the capture of the row *offer* leads to, to be offered before that is settled."""
+        """Return what the capture of the row *offer* leads to, to be offered before that is settled.
+
+        What belongs to other partitions is on disk by then: a page that is done has given what it leads
+        to. Raises OutputError where that fails.
+        """
         page = Page.of(offer)
         if len(item.capture.body) > _LARGE and item.capture.status not in REDIRECTS:
             links = await asyncio.to_thread(self._links, item, page)
         else:
             links = self._links(item, page)
-        return list(self._offers(links, page, item))
+        offers = list(self._offers(links, page, item))
+        return await self.elsewhere.keep(offers) if offers and self.elsewhere is not None else offers
 
-    def hand_over(
-        self,
-        frontier: DurableFrontier,
-        offers: list[Offer],
-        *,
-        ours: Callable[[int], bool],
-    ) -> None:
-        """Offer what a page leads to, within the limits, of the host keys that *ours* says are ours."""
+    def hand_over(self, offers: Sequence[Offer]) -> None:
+        """Offer what a page leads to, within the limits of the crawl."""
+        frontier, ours = self._frontier, self._ours
         kept = [offer for offer in offers if ours(offer.key.host)]
         self.counts["other_shard"] += len(offers) - len(kept)
-        if self.on_elsewhere is not None and len(kept) < len(offers):
-            self.on_elsewhere([offer for offer in offers if not ours(offer.key.host)])
+        if self.elsewhere is not None and len(kept) < len(offers):
+            self.elsewhere.keep_at_once([offer for offer in offers if not ours(offer.key.host)])
         kept = [offer for offer in kept if self._has_room(offer, frontier.partition)]
         if not self._max_urls and not self._max_host_urls:
             new = frontier.offer_all(kept)

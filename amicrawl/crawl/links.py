@@ -17,7 +17,6 @@ from amicrawl.urls import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from amicrawl.crawl.following import Following
     from amicrawl.frontier import DurableFrontier
     from amicrawl.record import CaptureItem
     from amicrawl.urls import UrlKey
@@ -76,32 +75,6 @@ class OtherPartitions(Protocol):
 
     def keep_at_once(self, offers: list[Offer]) -> None:
         """Do the same where no event loop can be waited for."""
-
-
-@dataclass(frozen=True, eq=False)
-class SiteLinks:
-    """The links of pages, as far as *following* takes them."""
-
-    following: Following
-    frontier: DurableFrontier
-    ours: Callable[[int], bool]
-    """Tells which host keys belong to this partition."""
-    elsewhere: OtherPartitions | None
-    """Takes the other offers."""
-
-    async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
-        """Return what the capture of the row *offer* leads to.
-
-        What belongs to other partitions is on disk by then: a page that is done has given what it leads
-        to. Raises OutputError where that fails.
-        """
-        offers = await self.following.read(item, offer)
-        elsewhere = self.elsewhere if offers else None
-        return offers if elsewhere is None else await elsewhere.keep(offers)
-
-    def hand_over(self, offers: Sequence[Offer]) -> None:
-        """Offer what a page leads to, within the limits of the crawl."""
-        self.following.hand_over(self.frontier, list(offers), ours=self.ours)
 
 
 @dataclass(frozen=True, eq=False)

@@ -229,11 +229,12 @@ class Opening:
 
     def _recall(self, following: Following, frontier: DurableFrontier, changed: Collection[str]) -> int:
         """Read archived pages again where other links of them are taken now; return how many."""
+        following.follow_in(frontier, ours=self.spec.takes)
         following.recall(self.partition)
         is_unread = self.partition.state.meta.pop(UNREAD_LINKS, b"")
         if not is_unread and "selection" not in changed:
             return 0
-        return read_again(frontier, self.config.directory, following, ours=self.spec.takes)
+        return read_again(frontier, self.config.directory, following)
 
 
 def _patterns_in(path: Path) -> list[str]:

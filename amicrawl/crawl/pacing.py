@@ -89,6 +89,26 @@ class Pacing:
         """Return the moment from which anything may be released; it may be long past."""
         return -inf if self.bandwidth is None else self.bandwidth.total_opens_at()
 
+    def may_release(self, now: float) -> bool:
+        """Return whether anything may be released at *now*.
+
+        Calls the hosts whose turn at an address it is by then.
+        """
+        if self.bandwidth is not None and self.opens_at() > now:
+            return False
+        if self.addresses is not None:
+            self.addresses.call(now)
+        return True
+
+    def first_moment(self, *moments: float | None) -> float | None:
+        """Return the earliest of *moments* and of turns at addresses, or when bandwidth allows it.
+
+        None where there is none.
+        """
+        called = None if self.addresses is None else self.addresses.next_moment()
+        known = [moment for moment in (*moments, called) if moment is not None]
+        return max(min(known), self.opens_at()) if known else None
+
     def may_start(self, host: int, now: float) -> bool:
         """Return whether the gate of *host* is open at *now*."""
         return self.gates.may_start(host, now)

@@ -102,7 +102,7 @@ _GREATEST = 1000
 
 async def take_links(run: Run, links: Iterable[PartitionLink]) -> list[tuple[PartitionLink, str]]:
     """Offer *links* to the frontier of *run*, and return those that cannot be, each with the reason."""
-    offers, refused = [], []
+    frontier, offers, refused = run.frontier, [], []
     for link in links:
         if link.source is Source.SEED and not _is_elsewhere(run, link):
             await offer_seed(run, link.seed)
@@ -113,9 +113,9 @@ async def take_links(run: Run, links: Iterable[PartitionLink]) -> list[tuple[Par
         else:
             offers.append(offer)
     if run.following is not None:
-        run.following.hand_over(run.frontier, offers, ours=run.is_ours)
+        run.following.hand_over(offers)
     else:
-        run.frontier.offer_all(offers)
+        frontier.offer_all(offers)
     return refused
 
 

@@ -111,6 +111,8 @@ def reconcile(
     frontier = frontier_over(
         partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
     )
+    if following is not None:
+        following.follow_in(frontier, ours=ours)
     look = Look(
         frontier,
         directory,
@@ -227,9 +229,7 @@ class Look:
         assert number is not None
         if row["original_at"] and row["status"] not in REDIRECTS:
             self._revisits.append((key, row))
-        elif row["status"] and not _offer_links(
-            self._frontier, number, following, self._directory, row, ours=self._ours
-        ):
+        elif row["status"] and not _offer_links(self._frontier, number, following, self._directory, row):
             self._frontier.due_again(key, is_lost=True)
 
     def follow_revisits(self, following: Following) -> None:
@@ -243,7 +243,7 @@ class Look:
             assert number is not None
             place = places.get(_original_of(row))
             if place is None or not _offer_links(
-                self._frontier, number, following, self._directory, row, ours=self._ours, place=place
+                self._frontier, number, following, self._directory, row, place=place
             ):
                 self._frontier.due_again(key, is_lost=True)
         self._revisits.clear()
@@ -289,7 +289,7 @@ class Look:
             )
 
 
-def read_again(frontier: DurableFrontier, directory: Path, following: Following, *, ours: Ours) -> int:
+def read_again(frontier: DurableFrontier, directory: Path, following: Following) -> int:
     """Offer what the archived pages of *frontier* lead to by the rules that hold now; return how many.
 
     A page whose record is not in *directory* any more keeps the links that it had.
@@ -305,7 +305,7 @@ def read_again(frontier: DurableFrontier, directory: Path, following: Following,
         key = following.key_of(row["url"])
         number = None if isinstance(key, Refused) else partition.find(*key)
         if number is not None:
-            pages += _offer_links(frontier, number, following, directory, row, ours=ours)
+            pages += _offer_links(frontier, number, following, directory, row)
     return pages
 
 
@@ -316,7 +316,6 @@ def _offer_links(
     directory: Path,
     row: dict[str, Any],
     *,
-    ours: Ours,
     place: tuple[str, int] | None = None,
 ) -> bool:
     """Offer what the page in the frontier's row *number* leads to; False where its record is missing.
@@ -331,7 +330,7 @@ def _offer_links(
         # The links of a payload are relative to the URL that it was fetched by.
         item.capture = dataclasses.replace(item.capture, url=row["url"])
     offer = offer_of(frontier.partition, frontier.partition.get(number), Revisits())
-    following.hand_over(frontier, following.read_now(item, offer), ours=ours)
+    following.hand_over(following.read_now(item, offer))
     return True
 
 

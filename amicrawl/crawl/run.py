@@ -17,7 +17,6 @@ from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.feeding import LeftOut
 from amicrawl.crawl.in_force import InForce
-from amicrawl.crawl.links import SiteLinks
 from amicrawl.crawl.opening import Opening, check_directory, opened_partition
 from amicrawl.crawl.output import HeldArchive, Output
 from amicrawl.crawl.pacing import Pacing
@@ -131,7 +130,7 @@ class Run(CrawlState):
         """Give *others* the offers of hosts that are not ours; to be called before any is made."""
         self.elsewhere = others
         if self.following is not None:
-            self.following.on_elsewhere = others.keep_at_once
+            self.following.elsewhere = others
 
     @cached_property
     def resolver(self) -> Resolver:
@@ -154,16 +153,9 @@ class Run(CrawlState):
         )
 
     @cached_property
-    def site_links(self) -> SiteLinks | None:
-        """What takes the links of pages; None in a crawl that follows none."""
-        if self.following is None:
-            return None
-        return SiteLinks(self.following, self.frontier, ours=self.is_ours, elsewhere=self.elsewhere)
-
-    @cached_property
     def visit(self) -> Visit:
         """What visits URLs for Scrapy's engine, whose middlewares have the rules."""
-        return self.make_visit(links=self.site_links)
+        return self.make_visit(links=self.following)
 
     def make_visit(
         self,

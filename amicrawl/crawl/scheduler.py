@@ -149,12 +149,9 @@ class FrontierScheduler(BaseScheduler):
             self._disarm()
             return None
         now = self._run.clock()
-        pacing = self._run.pacing
-        if pacing.opens_at() > now:
+        if not self._run.pacing.may_release(now):
             self._arm(now)
             return None
-        if pacing.addresses is not None:
-            pacing.addresses.call(now)
         # Taking turns keeps a long frontier from starving the queue beside it.
         self._beside_first = not self._beside_first
         request = self._from_beside(now) if self._beside_first else self._from_frontier(now)
@@ -282,20 +279,12 @@ class FrontierScheduler(BaseScheduler):
     def _arm(self, now: float) -> None:
         """Have the engine look again at the earliest moment at which something may start."""
         run = self._run
-        addresses = run.pacing.addresses
-        moments = [
-            moment
-            for moment in (
-                None if run.dispatcher is not None else run.frontier.next_moment(now),
-                self._parking.next_moment(),
-                None if addresses is None else addresses.next_moment(),
-            )
-            if moment is not None
-        ]
+        row = None if run.dispatcher is not None else run.frontier.next_moment(now)
+        moment = run.pacing.first_moment(row, self._parking.next_moment())
         self._disarm()
-        if moments:
-            delay = max(0.0, min(moments) - now, run.pacing.opens_at() - now)
-            self._timer = asyncio.get_running_loop().call_later(delay, self._run.wake)
+        if moment is not None:
+            delay = max(0.0, moment - now)
+            self._timer = asyncio.get_running_loop().call_later(delay, run.wake)
 
     def _disarm(self) -> None:
         if self._timer is not None:
