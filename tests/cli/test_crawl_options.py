@@ -11,7 +11,6 @@ import pytest
 import warm_processes
 from loopback import PROJECT, environment
 
-from amicrawl.cli.commands import COMMANDS, GROUPS
 from amicrawl.errors import ExitCode
 
 
@@ -25,10 +24,6 @@ def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
         check=False,
         timeout=60,
     )
-
-
-def test_every_listed_command_is_in_a_group() -> None:
-    assert {name for name, place in COMMANDS.items() if place.is_listed} == GROUPS.keys()
 
 
 @pytest.mark.parametrize("words", [(), ("crawl",), ("recrawl",), ("frontier", "retry")])

@@ -330,7 +330,7 @@ from pathlib import Path
 from frontier.live.crawls import HOUR, META, frontier_on, offer_of
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.frontier import LivePartition
+from amicrawl.meguri import LivePartition
 
 directory, what, limit = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 frontier = frontier_on(LivePartition(directory, disk=Disk(), hour=HOUR, meta=META))
