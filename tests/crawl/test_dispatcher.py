@@ -9,11 +9,19 @@ from typing import Any
 
 import pytest
 
+from amicrawl.config import CrawlConfig
 from amicrawl.crawl.dispatcher import Dispatcher
+from amicrawl.crawl.pacing import Pacing
 from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.politeness import HostBreaker
+from amicrawl.urls import UrlKey
 
 ROWS = 1000
 BURST = 32
+
+
+def pacing_without_delays() -> Pacing:
+    return Pacing(CrawlConfig(delay=0), HostBreaker(1, max_retries=0), key_of=lambda _: UrlKey(0, 0))
 
 
 class Rows:
@@ -53,10 +61,9 @@ async def events_of_a_crawl() -> list[str]:
     over = asyncio.Event()
     rows: Any = Rows(events)
     visits: Any = Visits(events)
-    pacing: Any = SimpleNamespace(addresses=None, bandwidth=None, opens_at=lambda: float("-inf"))
     dispatcher = Dispatcher(
         rows,
-        pacing,
+        pacing_without_delays(),
         visits,
         clock=asyncio.get_running_loop().time,
         may_start=lambda: True,
@@ -96,10 +103,9 @@ def test_a_frontier_that_cannot_hand_out_a_row_ends_the_crawl(error: Exception) 
         failed: asyncio.Future[AmicrawlError] = asyncio.get_running_loop().create_future()
         rows: Any = FailingRows(error)
         visits: Any = SimpleNamespace(fail=failed.set_result)
-        pacing: Any = SimpleNamespace(addresses=None, bandwidth=None, opens_at=lambda: float("-inf"))
         dispatcher = Dispatcher(
             rows,
-            pacing,
+            pacing_without_delays(),
             visits,
             clock=asyncio.get_running_loop().time,
             may_start=lambda: True,
