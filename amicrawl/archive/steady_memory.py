@@ -18,8 +18,12 @@ if TYPE_CHECKING:
 
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # of mallopt(3)
 _KEPT = 64 << 20
-_OWN_MAPPING = 32 << 20
-"""Bytes from which on an allocation is given back at once; the C library takes no greater number."""
+_OWN_MAPPING = 8 << 20
+"""Bytes from which on an allocation is given back at once.
+
+Such a piece does not fit into what another one left: with the 32 MiB that the C library allows at most,
+a heap of 64 MiB of a thread holds one column of a large batch, and a hostile index takes all addresses.
+"""
 _KEPT_OF_RECORDS = 4 << 20
 _DEFAULT = 128 << 10
 
