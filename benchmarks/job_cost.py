@@ -4,7 +4,8 @@
 
 A job with a list of start pages is run by one pipeline on a redis-server of its own; the time that the
 server took is divided by the pages, and by the seconds that the crawl took. With a delay (milliseconds
-between two requests to a host) the rate is that of polite crawls.
+between two requests to a host) the rate is that of polite crawls. What the server takes in the same time
+without any client, which is more than a slow job takes, is measured first and given apart.
 """
 
 from __future__ import annotations
@@ -17,19 +18,29 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
-import psutil
+import redis
 
 from benchmarks.crawlers import ROOT
 from benchmarks.report import machine
 from benchmarks.rounds import Server
 
 _PORT = 6399
+_IDLE_SECONDS = 20
 
 
-def _cpu(process: psutil.Process) -> float:
-    used = process.cpu_times()
-    return float(used.user + used.system)
+def _cpu(client: redis.Redis) -> float:
+    """Return the processor seconds that the server has used; `ps` counts them in hundredths."""
+    used: Any = client.info("cpu")
+    return float(used["used_cpu_user"] + used["used_cpu_sys"])
+
+
+def _idle(client: redis.Redis) -> float:
+    """Return the processor seconds that the server takes in a second for itself."""
+    before, began = _cpu(client), time.perf_counter()
+    time.sleep(_IDLE_SECONDS)
+    return (_cpu(client) - before) / (time.perf_counter() - began)
 
 
 def measure(pages: int, hosts: int, delay: int) -> dict[str, object]:
@@ -37,22 +48,23 @@ def measure(pages: int, hosts: int, delay: int) -> dict[str, object]:
     with tempfile.TemporaryDirectory(prefix="amicrawl-job-cost-") as place, Server(hosts) as server:
         urls = Path(place) / "urls.txt"
         server.write_urls(urls, pages, kinds=("page",))
-        redis = subprocess.Popen(
+        server_of_jobs = subprocess.Popen(
             ["redis-server", "--port", str(_PORT), "--save", "", "--dir", place],
             stdout=subprocess.DEVNULL,
         )
         try:
-            return _job(Path(place), urls, redis.pid, pages, delay)
+            return _job(Path(place), urls, pages, delay)
         finally:
-            redis.terminate()
-            redis.wait()
+            server_of_jobs.terminate()
+            server_of_jobs.wait()
 
 
-def _job(place: Path, urls: Path, redis_pid: int, pages: int, delay: int) -> dict[str, object]:
+def _job(place: Path, urls: Path, pages: int, delay: int) -> dict[str, object]:
     environment = {**os.environ, "REDIS_URL": f"redis://127.0.0.1:{_PORT}/0"}
     program = [sys.executable, "-m", "amicrawl"]
-    redis = psutil.Process(redis_pid)
     time.sleep(1)
+    client = redis.Redis(port=_PORT)
+    idle = _idle(client)
     submit = ["job", "submit", "http://list.example/", "--list", str(urls), "--shallow"]
     submit += ["--delay", str(delay), "--concurrency", "99"]
     subprocess.run([*program, *submit], env=environment, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
@@ -62,7 +74,7 @@ def _job(place: Path, urls: Path, redis_pid: int, pages: int, delay: int) -> dic
         "AMICRAWL_ADDRESS_DELAY=0",
     )
     line = [*program, "pipeline", "--slots", "1", "--data", str(place / "data")]
-    began, before = time.perf_counter(), _cpu(redis)
+    began, before = time.perf_counter(), _cpu(client)
     pipeline = subprocess.Popen(
         [*line, *(word for setting in settings for word in ("-s", setting))],
         env=environment, cwd=ROOT, stderr=(place / "log").open("wb"),
@@ -74,7 +86,7 @@ def _job(place: Path, urls: Path, redis_pid: int, pages: int, delay: int) -> dic
                     f"The pipeline ended with {pipeline.returncode}:\n{(place / 'log').read_text()}"
                 )
             time.sleep(0.2)
-        seconds, cpu = time.perf_counter() - began, _cpu(redis) - before
+        seconds, cpu = time.perf_counter() - began, _cpu(client) - before
     finally:
         pipeline.terminate()
         pipeline.wait()
@@ -85,8 +97,9 @@ def _job(place: Path, urls: Path, redis_pid: int, pages: int, delay: int) -> dic
         "delay_ms": delay,
         "job": {name: ended.get(name) for name in ("r2xx", "items_queued", "exit_code", "completed")},
         "seconds": round(seconds, 1),
-        "redis_us_a_page": round(cpu / pages * 1e6, 2),
-        "redis_percent_of_a_core": round(100 * cpu / seconds, 2),
+        "redis_us_a_page": round((cpu - idle * seconds) / pages * 1e6, 2),
+        "redis_percent_of_a_core": round(100 * (cpu / seconds - idle), 3),
+        "redis_idle_percent_of_a_core": round(100 * idle, 3),
     }
 
 

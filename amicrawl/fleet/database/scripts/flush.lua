@@ -69,22 +69,18 @@ if kind_of_record ~= 'hash' then
 end
 local sound = kind_of_record == 'hash'
 
-local figure_count, fact_count = tonumber(ARGV[10]), tonumber(ARGV[11])
 local fields = {unpack(ARGV, 13, 12 + tonumber(ARGV[12]))}
-local at = 13 + #fields
-for _ = 1, figure_count do
-  if sound then
-    redis.call('HSET', record, ARGV[at], ARGV[at + 1])
-  end
-  at = at + 2
+local facts_at = 13 + #fields + 2 * tonumber(ARGV[10])
+local at = facts_at + 2 * tonumber(ARGV[11])
+if sound and facts_at > 13 + #fields then
+  redis.call('HSET', record, unpack(ARGV, 13 + #fields, facts_at - 1))
 end
 if kind(facts) ~= 'hash' and kind(facts) ~= 'none' then
   fault('the facts are a ' .. kind(facts) .. ', not a hash')
   redis.call('DEL', facts)
 end
-for _ = 1, fact_count do
-  redis.call('HSET', facts, ARGV[at], ARGV[at + 1])
-  at = at + 2
+if at > facts_at then
+  redis.call('HSET', facts, unpack(ARGV, facts_at, at - 1))
 end
 if sound and tonumber(ARGV[9]) > 0 and not tonumber(redis.pcall('HINCRBY', record, 'heartbeat', ARGV[9])) then
   redis.call('HSET', record, 'heartbeat', ARGV[9])
