@@ -105,7 +105,8 @@ def test_a_server_that_says_nothing_is_a_failure(fetch_from: Callable[..., Captu
     assert (capture.status, capture.failure, capture.truncated) == (0, Failure.RESPONSE_TIMEOUT, None)
     assert capture.request.startswith(b"GET / HTTP/1.1\r\n")
     assert capture.ip_address == "127.0.0.1"
-    assert capture.duration_ms >= 300
+    # Timers of uvloop count whole milliseconds of a cached time, and fire a little early.
+    assert capture.duration_ms >= 250
 
 
 @pytest.mark.parametrize(
