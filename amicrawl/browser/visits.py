@@ -20,14 +20,9 @@ from amicrawl.browser.records import Excluded, Rendered, resources_of
 from amicrawl.capture import REDIRECTS, Capture, Failure
 from amicrawl.config import Rendering
 from amicrawl.crawl import (
-    REQUISITE,
-    SITEMAP,
     CrawlExtension,
-    NotBegun,
-    RobotsMiddleware,
-    Ticket,
     Visit,
-    is_child,
+    is_of_a_page,
 )
 from amicrawl.discovery import Kind, Link, is_shell
 from amicrawl.errors import InputError, UsageError
@@ -37,7 +32,7 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl import Links, Run
+    from amicrawl.crawl import Links, Run, Ticket
     from amicrawl.fetch import WireRequest
     from amicrawl.frontier import Offer, Settled
     from amicrawl.record import CaptureItem
@@ -134,27 +129,21 @@ class Browsing(CrawlExtension):
 
         self._pool = BrowserPool(config, executable, user_agent=crawler.settings["USER_AGENT"])
         self._own = _own_behaviour(config.browser_behaviours)
-        earlier = EarlierResponses(self._directories, since=self._begins_anew())
+        earlier = EarlierResponses(self._directories_of_crawl, since=self._begins_anew())
         self._responses = ArchivedResponses(clock=time.monotonic, earlier=earlier.find)
         self._places = asyncio.Semaphore(config.browser_pages)
-        self._robots: RobotsMiddleware | None = None
+        self._usual: Visit | None = None
+        """What visits rows that are not pages, with the rules of the crawl."""
         self._note = crawler.stats.inc_value
         self._crawl = Crawl(run, self._responses, self._excludes, self._note)
         run.visits_by = self._visit
-
-    def _directories(self) -> list[Path]:
-        """Return the directories of this crawl: its own, and those of the other processes of it."""
-        own = self._run.config.directory
-        if not is_child():
-            return [own]
-        return [own.parent.parent, *(path for path in own.parent.iterdir() if path.is_dir())]
 
     def _begins_anew(self) -> int:
         """Return the Unix milliseconds before which nothing counts: a recrawl requests again."""
         return time.time_ns() // 1_000_000 if self._run.spec.continues else 0
 
     def _visit(self, visit: Visit) -> PageVisit:
-        self._robots = next((each for each in visit.rules if isinstance(each, RobotsMiddleware)), None)
+        self._usual = visit
         same = {each.name: getattr(visit, each.name) for each in fields(visit)}
         same["keep"] = self._keep
         if visit.links is not None:
@@ -170,8 +159,7 @@ class Browsing(CrawlExtension):
         """Return what *fetch* brings for *request*; opened in a browser, if it is a page."""
         assert ticket.dispatch is not None
         offer = ticket.dispatch.offer
-        extra = offer.extra or {}
-        if REQUISITE in extra or SITEMAP in extra:
+        if not is_of_a_page(offer):
             return await fetch(request)
         if self._run.config.browser is Rendering.AUTO:
             capture = await fetch(request)
@@ -179,21 +167,16 @@ class Browsing(CrawlExtension):
                 return capture
             try:
                 async with self._places:
-                    self._may_open()
+                    self._run.check_begins()
                     return await self._shown(offer, capture)
             except BaseException:
                 capture.body.close()
                 raise
         async with self._places:
-            self._may_open()
+            self._run.check_begins()
             await self._pool.ready()
             capture = await fetch(self._as_chromium(request))
             return await self._opened_page(offer, capture) if _is_page(capture) else capture
-
-    def _may_open(self) -> None:
-        """Raise NotBegun if the crawl was paused, or began to end, while a page waited for its place."""
-        if self._run.paused or self._run.stopping:
-            raise NotBegun
 
     def _as_chromium(self, request: WireRequest) -> WireRequest:
         """Return *request* with the fields that Chromium opens a page with, and its own others."""
@@ -274,11 +257,11 @@ class Browsing(CrawlExtension):
         following = self._run.following
         if following is not None and (rule := following.refusal_of_requisite(url, offer)):
             return Excluded(Failure.REFUSED_BY_CRAWL, f"kept out by {rule}")
-        if self._robots is not None:
-            decision = await self._robots.admit(url, Ticket(None), {REQUISITE: 1})
-            if decision is not None:
-                return Excluded(decision.failure or Failure.REFUSED_BY_CRAWL, decision.reason)
-        return None
+        assert self._usual is not None
+        decision = await self._usual.admit_requisite(url)
+        if decision is None:
+            return None
+        return Excluded(decision.failure or Failure.REFUSED_BY_CRAWL, decision.reason)
 
 
 def _is_page(capture: Capture) -> bool:

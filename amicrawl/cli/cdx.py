@@ -13,7 +13,6 @@ from amicrawl.archive.index import (
     BLOCK_LINES,
     SHARD_LINES,
     CdxServer,
-    is_loopback,
     looked_up,
     open_sources,
     write_zipnum,
@@ -26,6 +25,7 @@ from amicrawl.cli.options import AsJson, BlockLines, PartitionedOptions, Port, g
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.terminal import counted, harmless
+from amicrawl.urls import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

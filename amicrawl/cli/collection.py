@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.archive.index import ProductOptions, as_object, collect, installed_detectors, jobs_for
+from amicrawl.archive.index import ProductOptions, collect, installed_detectors, jobs_for
 from amicrawl.archive.index.collection.products import PRODUCTS
 from amicrawl.archive.lines import Compat, IndexOptions, archive_files
 from amicrawl.archive.location import Location, is_uri
@@ -140,7 +140,7 @@ def _wanted(products: str) -> set[str]:
 
 
 def _write_report(collected: Collected, out: Location) -> None:
-    facts = json.dumps(as_object(collected), indent=1) + "\n"
+    facts = json.dumps(collected.as_dict(), indent=1) + "\n"
     text = "".join(f"{line}\n" for line in _lines(collected))
     for name, written in (("report.json", facts), ("report.txt", text)):
         write(out.below(name), written)
@@ -166,7 +166,7 @@ LOSSES_SHOWN = 20
 
 def report_lines(collected: Collected) -> Iterator[str]:
     """Yield the report, a line at a time."""
-    facts = as_object(collected)
+    facts = collected.as_dict()
     yield (
         f"{counted(facts['files'], 'file')}: {facts['made']:,} done, "
         f"{facts['made_before']:,} done before, {facts['damaged']:,} damaged, "

@@ -15,7 +15,6 @@ from amicrawl.archive.index import (
     collect_by,
     collect_file,
     collect_placed,
-    do_placed,
 )
 from amicrawl.archive.lines import Compat
 from amicrawl.archive.location import Location
@@ -25,11 +24,11 @@ from amicrawl.errors import ExitCode
 from amicrawl.terminal import ProgressBar, counted, harmless, human_size
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from amicrawl.archive.index import Collected, FileOutcome, RunState
-    from amicrawl.archive.index.collection.collecting import Event, Job
+    from amicrawl.archive.index.collection.collecting import Job
     from amicrawl.archive.location import PathFacts
 
 
@@ -147,26 +146,17 @@ def do_placed_files(
     """
     where = Location.of(out)
     placed = [PlacedJob(job, *places[job.source], where) for job in jobs]
-    run = (
-        partial(run_jobs, work=do_placed, processes=process_count(processes))
-        if master is None
-        else partial(_on_spark, master=master)
-    )
     with resumable(screen.end):
-        collected = collect_placed(run, placed, show=screen.show, came=screen.came, again=again)
+        collected = collect_placed(
+            placed,
+            processes=process_count(processes),
+            master=master,
+            show=screen.show,
+            came=screen.came,
+            again=again,
+        )
     screen.end()
     return collected
-
-
-def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
-    # Both need an extra.
-    from amicrawl.archive.index import collected_on_spark  # noqa: PLC0415
-    from amicrawl.archive.spark import session  # noqa: PLC0415
-
-    if jobs:
-        # The files that are done are shown; two bars would overwrite each other.
-        with session(master, shows_tasks=False) as spark:
-            yield from collected_on_spark(spark, jobs)
 
 
 def print_error(sentence: str) -> None:

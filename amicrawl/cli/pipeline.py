@@ -34,7 +34,6 @@ from amicrawl.fleet.jobs import (
     is_silent,
     pipelines,
     queue_order,
-    redis_now,
     tell_to_drain,
 )
 from amicrawl.fleet.leases import GRACE
@@ -225,7 +224,7 @@ def list_pipelines(store: JobStore, *, as_json: AsJson = False) -> None:
 
     Example: amicrawl pipeline ls --json
     """
-    now = redis_now(store)
+    now = store.now()
     found = [_facts(fields, now) for fields in pipelines(store)]
     if as_json:
         for facts in found:

@@ -28,7 +28,6 @@ from amicrawl.archive.report import (
     narrow_to_json,
     overlap_lines,
     overlap_of,
-    overlap_to_json,
     report_to_json,
     summary_to_json,
     text_lines,
@@ -272,7 +271,7 @@ class _ShownParts(NamedTuple):
             text = counts_to_json(self.counts, hosts=self.hosts, samples=self.samples)
         if self.shared is None:
             return text
-        return json.dumps({**json.loads(text), "overlap": overlap_to_json(self.shared)}, indent=2)
+        return json.dumps({**json.loads(text), "overlap": self.shared.as_dict()}, indent=2)
 
     def lines(self) -> list[str]:
         lines = text_lines(

@@ -22,20 +22,17 @@ if TYPE_CHECKING:
         known_arguments,
         whole_number,
     )
-    from amicrawl.crawl.decision import NotBegun, Ticket, outcome_of
+    from amicrawl.crawl.decision import Ticket, outcome_of
     from amicrawl.crawl.extensions import CrawlExtension
-    from amicrawl.crawl.feeding import offer_seed, on_a_thread
+    from amicrawl.crawl.feeding import offer_seed
     from amicrawl.crawl.guest.handler import make_wire_of_guest
-    from amicrawl.crawl.in_force import SettingSource
-    from amicrawl.crawl.links import REQUISITE, SITEMAP, provenance_of
+    from amicrawl.crawl.links import is_of_a_page, provenance_of
     from amicrawl.crawl.list_fetching import fetched_list
     from amicrawl.crawl.partition_member import PartitionMember
     from amicrawl.crawl.processes import as_process
     from amicrawl.crawl.processes.lone_child import LoneChild
-    from amicrawl.crawl.processes.specification import is_child
     from amicrawl.crawl.rebuilding import rebuild
     from amicrawl.crawl.retrying import request_again
-    from amicrawl.crawl.robots import RobotsMiddleware
     from amicrawl.crawl.run import Run, run_of
     from amicrawl.crawl.seedlist import SeedList, offer_starts, read_starts, site_crawled_in
     from amicrawl.crawl.start import start_crawl
@@ -55,25 +52,19 @@ else:
         job_argument="arguments",
         known_arguments="arguments",
         whole_number="arguments",
-        NotBegun="decision",
         Ticket="decision",
         outcome_of="decision",
         CrawlExtension="extensions",
         offer_seed="feeding",
-        on_a_thread="feeding",
         make_wire_of_guest="guest.handler",
-        SettingSource="in_force",
-        REQUISITE="links",
-        SITEMAP="links",
+        is_of_a_page="links",
         provenance_of="links",
         fetched_list="list_fetching",
         PartitionMember="partition_member",
         as_process="processes",
         LoneChild="processes.lone_child",
-        is_child="processes.specification",
         rebuild="rebuilding",
         request_again="retrying",
-        RobotsMiddleware="robots",
         Run="run",
         run_of="run",
         SeedList="seedlist",
@@ -100,21 +91,16 @@ sys.modules[__name__].__class__ = _Room
 
 __all__ = [
     "ABORTED",
-    "REQUISITE",
-    "SITEMAP",
     "BusyHosts",
     "CrawlArguments",
     "CrawlExtension",
     "Links",
     "LoneChild",
-    "NotBegun",
     "PartitionMember",
     "RecrawlArguments",
-    "RobotsMiddleware",
     "Run",
     "SeedArguments",
     "SeedList",
-    "SettingSource",
     "SiteArguments",
     "Ticket",
     "Visit",
@@ -122,13 +108,12 @@ __all__ = [
     "configured",
     "explained",
     "fetched_list",
-    "is_child",
+    "is_of_a_page",
     "job_argument",
     "known_arguments",
     "make_wire_of_guest",
     "offer_seed",
     "offer_starts",
-    "on_a_thread",
     "outcome_of",
     "provenance_of",
     "read_starts",

@@ -28,6 +28,7 @@ from amicrawl.errors import AmicrawlError
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
+    from pathlib import Path
 
     from scrapy.crawler import Crawler
 
@@ -74,6 +75,13 @@ class CrawlExtension:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _directories_of_crawl(self) -> list[Path]:
+        """Return the directories of this crawl: its own, and those of the other processes of it."""
+        own = self._run.config.directory
+        if not is_child():
+            return [own]
+        return [own.parent.parent, *(path for path in own.parent.iterdir() if path.is_dir())]
 
 
 def before_shutdown(act: Callable[[], None]) -> None:

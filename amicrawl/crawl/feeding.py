@@ -13,11 +13,8 @@ index already are found there first; from then on 24 bytes a line are kept in me
 from __future__ import annotations
 
 import asyncio
-import threading
-from contextlib import suppress
-from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from xxhash import xxh3_128_intdigest
 
@@ -26,6 +23,7 @@ from amicrawl.crawl.index_rows import rows_from
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.frontier import Offer, Source
 from amicrawl.meguri import KeyIndex
+from amicrawl.threads import on_a_thread
 from amicrawl.urls import Refused, octets
 
 if TYPE_CHECKING:
@@ -107,8 +105,6 @@ def _note(known: KeyIndex, url: str, meta: str, detail: str) -> bool:
     return known.add(*divmod(key, _HALF), 0) is None
 
 
-T = TypeVar("T")
-
 _BATCH = 500
 _ROOM = 250_000
 """Rows that may wait in the frontier before reading pauses: enough to spread over many hosts."""
@@ -120,31 +116,6 @@ async def batches(seeds: Iterable[Seed]) -> AsyncIterator[list[Seed]]:
     iterator = iter(seeds)
     while batch := await on_a_thread(lambda: list(islice(iterator, _BATCH))):
         yield batch
-
-
-async def on_a_thread(read: Callable[[], T]) -> T:
-    """Return what *read* returns, or raise what it raises, having run it on a thread."""
-    # A daemon thread and not the loop's executor: one that waits for standard input would keep the
-    # process from ending when the crawl is stopped.
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[T] = loop.create_future()
-
-    def settle(outcome: Callable[[], None]) -> None:
-        if not future.done():
-            outcome()
-
-    def work() -> None:
-        outcome: Callable[[], None]
-        try:
-            outcome = partial(future.set_result, read())
-        except Exception as caught:  # noqa: BLE001  # it is raised where it is awaited
-            outcome = partial(future.set_exception, caught)
-        # The process may be past waiting by the time that standard input says something.
-        with suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, outcome)
-
-    threading.Thread(target=work, name="amicrawl-seeds", daemon=True).start()
-    return await future
 
 
 async def feed(run: Run, seeds: Iterable[Seed]) -> None:

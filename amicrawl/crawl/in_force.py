@@ -10,7 +10,6 @@ status file and the dashboard read from here.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -19,13 +18,6 @@ if TYPE_CHECKING:
 
     from amicrawl.config import CrawlConfig
     from amicrawl.discovery import IgnoreSet
-
-
-class SettingSource(IntEnum):
-    """Who may change a running crawl, the strongest last."""
-
-    JOB = 0
-    FILES = 1
 
 
 @dataclass(slots=True)
@@ -47,7 +39,9 @@ class InForce:
     def __init__(self, config: CrawlConfig, *, random: Random | None = None) -> None:
         self._config = config
         self.random = random or Random()  # noqa: S311  # no secret
-        self.layers = {source: Layer() for source in SettingSource}
+        self.of_job = Layer()
+        self.of_files = Layer()
+        self._strongest_first = (self.of_files, self.of_job)
         self._added: dict[str, None] = {}
         """Patterns that are there only because a layer wants them."""
 
@@ -89,8 +83,8 @@ class InForce:
         span = self.delay_max - self.delay
         return (lambda: self.random.random() * span) if span > 0 else None
 
-    def want(self, source: SettingSource, pattern: str, ignores: IgnoreSet, *, named: str = "") -> bool:
-        """Have *ignores* hold *pattern* as long as *source* wants it; False where it is there anyway.
+    def want(self, layer: Layer, pattern: str, ignores: IgnoreSet, *, named: str = "") -> bool:
+        """Have *ignores* hold *pattern* as long as *layer* wants it; False where it is there anyway.
 
         *named* is what its hits are counted under. Raises UsageError for one that cannot be used.
         """
@@ -98,20 +92,16 @@ class InForce:
         if is_new:
             ignores.add(pattern, source=named)
             self._added[pattern] = None
-        self.layers[source].ignores.add(pattern)
+        layer.ignores.add(pattern)
         return is_new
 
-    def drop(self, source: SettingSource, patterns: Iterable[str], ignores: IgnoreSet) -> int:
-        """Note that *source* does not want *patterns* any more; return how many count no longer."""
+    def drop(self, layer: Layer, patterns: Iterable[str], ignores: IgnoreSet) -> int:
+        """Note that *layer* does not want *patterns* any more; return how many count no longer."""
         dropped = 0
         for pattern in list(patterns):
-            self.layers[source].ignores.discard(pattern)
-            is_wanted = any(pattern in layer.ignores for layer in self.layers.values())
+            layer.ignores.discard(pattern)
+            is_wanted = any(pattern in each.ignores for each in self._strongest_first)
             if pattern in self._added and not is_wanted:
                 del self._added[pattern]
                 dropped += ignores.remove(pattern)
         return dropped
-
-    @property
-    def _strongest_first(self) -> list[Layer]:
-        return [self.layers[source] for source in reversed(SettingSource)]

@@ -52,6 +52,11 @@ _LINKS = {
 }
 
 
+def is_of_a_page(offer: Offer) -> bool:
+    """Tell whether the row *offer* is a page, and not a sitemap or what a page needs to be shown."""
+    return offer.extra is None or not (REQUISITE in offer.extra or SITEMAP in offer.extra)
+
+
 def provenance_of(offer: Offer) -> Provenance:
     """Return how the URL of the row *offer* was found."""
     _, _, source, _, hops, extra, via, route = offer

@@ -125,6 +125,10 @@ class PolitenessMiddleware:
         ticket.entered = True
         return None
 
+    async def admit_requisite(self, url: str) -> Decision | None:  # noqa: ARG002  # a rule like others
+        """Return None: the exchanges of an open page take their turns themselves."""
+        return None
+
     async def _look_up(self, url: str) -> str | None:
         """Return an address of the host of *url*; None where there is none, as the fetch will tell."""
         target = fetchable(url)

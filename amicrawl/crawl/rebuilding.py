@@ -27,7 +27,7 @@ from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.frontier import Offer, Source, frontier_over
 from amicrawl.listing import SUFFIX
-from amicrawl.meguri import IDENTITY, INDEX_ROWS, WAITING, LivePartition, Status, best_state
+from amicrawl.meguri import IDENTITY, WAITING, LivePartition, Status, best_state
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.reading import Members
 from amicrawl.record import rebuilt, row_of
@@ -100,7 +100,6 @@ def rebuild(
     found = len(state.rows) - len(state.removed) if state is not None else 0
     if state is not None:
         identity = Identity(state.meta[IDENTITY].decode("ascii"))
-        state.meta.pop(INDEX_ROWS, None)
     partition = LivePartition(
         making,
         disk=disk,

@@ -163,6 +163,10 @@ class RobotsMiddleware:
             return Decision(Disposition.AGAIN_NOW, "robots.txt was requested first")
         return refused
 
+    async def admit_requisite(self, url: str) -> Decision | None:
+        """Return why *url*, which an open page needs, is not requested; None where it may be."""
+        return await self.admit(url, Ticket(None), {REQUISITE: 1})
+
     def _refusal(self, verdict: RobotsVerdict, ticket: Ticket | None, *, waits: bool) -> Decision:
         """Return what follows from *verdict*, which allows no request, or not yet where it *waits*."""
         if waits:

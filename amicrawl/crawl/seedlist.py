@@ -17,12 +17,13 @@ from scrapy.http.request import NO_CALLBACK
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.arguments import SiteArguments
-from amicrawl.crawl.feeding import SkippedLine, feed, offer_seed, on_a_thread
+from amicrawl.crawl.feeding import SkippedLine, feed, offer_seed
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import run_of
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, UsageError
 from amicrawl.listing import read_crawl_json
 from amicrawl.seed import Seed, count_entries, open_seed
+from amicrawl.threads import on_a_thread
 from amicrawl.urls import Refused, fetchable, without_userinfo
 
 if TYPE_CHECKING:

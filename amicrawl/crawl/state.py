@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from amicrawl.crawl.decision import NotBegun
 from amicrawl.crawl.recorder import Recorder
 from amicrawl.errors import ExitCode
 
@@ -189,6 +190,11 @@ class CrawlState:
         if not self.paused:
             self._engine.resume()
             self.wake()
+
+    def check_begins(self) -> None:
+        """Raise NotBegun where the crawl begins nothing new: it is paused, or ending."""
+        if self.paused or self.stopping:
+            raise NotBegun
 
     def wake(self) -> None:
         """Have the scheduler look whether something may start by now."""

@@ -65,6 +65,9 @@ class Rule(Protocol):
     async def admit(self, url: str, ticket: Ticket, words: Mapping[str, object]) -> Decision | None:
         """Return why *url* is not requested now; None where it is. *words* are those of its row."""
 
+    async def admit_requisite(self, url: str) -> Decision | None:
+        """Do so for what a page needs that is open in a browser: it has no row, and does not wait."""
+
 
 class Exchanger(Protocol):
     """What carries a request out."""
@@ -166,6 +169,14 @@ class Visit:
             if ticket.capture is not None:
                 ticket.capture.body.close()
             self.leave(ticket)
+
+    async def admit_requisite(self, url: str) -> Decision | None:
+        """Return why *url*, which an open page needs, is not requested; None where it may be."""
+        for rule in self.rules:
+            decision = await rule.admit_requisite(url)
+            if decision is not None:
+                return decision
+        return None
 
     def _admit(self, ticket: Ticket, dispatch: Dispatch) -> Decision | None:
         """Return why *dispatch* is not requested now, by what the crawl knows; None where it may be."""

@@ -16,7 +16,6 @@ from amicrawl.frontier.queue import Queue
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.frontier.row import Flights
 from amicrawl.frontier.wheel import DueWheel
-from amicrawl.meguri import priority_and_reference
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -127,10 +126,9 @@ def frontier_over(
 
 def _places_in(partition: LivePartition) -> Callable[[int], int]:
     """Return the function that returns the place of a row of *partition* by its number."""
-    read = partition.state.rows.read
 
     def place_of(number: int) -> int:
-        priority, reference = priority_and_reference(read(number))
+        priority, reference = partition.priority_and_reference(number)
         return place(order_of(priority), reference, number)
 
     return place_of

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from amicrawl.meguri.seen import KeyIndex
     from amicrawl.meguri.shard import shard_of
     from amicrawl.meguri.snapshot import Copies
-    from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, PartitionState
+    from amicrawl.meguri.state import IDENTITY, PartitionState
     from amicrawl.meguri.states import MANY, RESTING, RETURNS, WAITING, Cause, Event, Status, after
     from amicrawl.meguri.store.directory import list_directory
-    from amicrawl.meguri.url_row import HostRow, UrlRow, offered_row, priority_and_reference
+    from amicrawl.meguri.url_row import HostRow, UrlRow, offered_row
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -63,7 +63,6 @@ else:
         shard_of="shard",
         Copies="snapshot",
         IDENTITY="state",
-        INDEX_ROWS="state",
         PartitionState="state",
         Cause="states",
         Event="states",
@@ -77,13 +76,11 @@ else:
         HostRow="url_row",
         UrlRow="url_row",
         offered_row="url_row",
-        priority_and_reference="url_row",
     )
 
 __all__ = [
     "ANNEX_MARK",
     "IDENTITY",
-    "INDEX_ROWS",
     "MANY",
     "RESTING",
     "RETURNS",
@@ -115,7 +112,6 @@ __all__ = [
     "open_rows",
     "pack_robots",
     "partition_in",
-    "priority_and_reference",
     "read_dump",
     "shard_of",
     "string_at",

@@ -24,7 +24,14 @@ from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, NOTES_BACK, index_note
 from amicrawl.meguri.states import Status
 from amicrawl.meguri.store.generations import Generations
 from amicrawl.meguri.store.journal import HOST_CHANGE, URL_CHANGE, Journal, frames_of, intern_change
-from amicrawl.meguri.url_row import STATUS_OFFSET, HostRow, UrlRow, offered_row, packed_row
+from amicrawl.meguri.url_row import (
+    STATUS_OFFSET,
+    HostRow,
+    UrlRow,
+    offered_row,
+    packed_row,
+    priority_and_reference,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -206,6 +213,10 @@ class LivePartition:
     def get(self, number: int) -> UrlRow:
         """Return row *number*."""
         return tuple.__new__(UrlRow, self.state.rows.unpacked(number))
+
+    def priority_and_reference(self, number: int) -> tuple[float, int]:
+        """Return `priority` and `url_ref` of row *number*: all that its place in a queue depends on."""
+        return priority_and_reference(self.state.rows.read(number))
 
     def put(self, number: int, row: UrlRow, *, was: int | None = None) -> None:
         """Put *row* in the place of row *number*, whose status *was* that; None where it is the same."""

@@ -126,9 +126,11 @@ def load(directory: Path) -> Partition:
 def best_state(directory: Path, work: Path, *, disk: Disk) -> tuple[PartitionState, Opened]:
     """Return the newest state of *directory* that can be read, though journals may be missing.
 
+    It is for a frontier made anew, which does not know yet how far the index was taken into account.
     Working files are made in *work*. Raises DamagedFileError where nothing can be read.
     """
     state, opened, _ = read_state(Generations(directory, disk=disk), work, disk=disk, incomplete=True)
+    state.meta.pop(INDEX_ROWS, None)
     return state, opened
 
 

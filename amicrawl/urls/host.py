@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import TYPE_CHECKING
 
 import idna
@@ -31,6 +32,16 @@ _ACE = "xn--"
 _LETTERS_DIGITS_HYPHENS = re.compile(r"[a-z0-9.\-\x80-\U0010ffff]*")
 _WITHOUT_HYPHENS = re.compile(r"[a-z0-9.]*")
 _LOOKUP_NAME = re.compile(r"[A-Za-z0-9._~\-]+")
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether *host*, a name or an address without brackets, is this machine to itself alone."""
+    if host.casefold() == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def canonical_host(name: str) -> str | Refused:

@@ -12,7 +12,6 @@ from crawl.stand_in_engine import StandInEngine
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.following import Following
-from amicrawl.crawl.in_force import SettingSource
 from amicrawl.crawl.internals import ScrapyEngine
 from amicrawl.crawl.run import Run
 from amicrawl.crawl.watching.control import Steering
@@ -112,7 +111,7 @@ def test_a_change_of_pace_does_not_resume_a_paused_guest(tmp_path: Path) -> None
     engine = ScrapyEngine(crawler, pauses=True)
     run = Run(CrawlConfig(out=tmp_path), Identity.EXACT, CrawlSpec(is_guest=True), engine=engine)
     run.pause("disk")
-    run.in_force.layers[SettingSource.FILES].delay = 3.0
+    run.in_force.of_files.delay = 3.0
     run.follow_in_force()
     assert crawler.engine.paused
     run.resume("disk")

@@ -14,7 +14,7 @@ from loopback import free_port
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.fleet.dashboard.api import operations
-from amicrawl.fleet.dashboard.app import BODY_LIMIT, Hosts, is_public
+from amicrawl.fleet.dashboard.app import BODY_LIMIT, Hosts
 from amicrawl.fleet.dashboard.operations import PREFIX
 from amicrawl.fleet.dashboard.serving import Settings, serving_in_thread
 from amicrawl.fleet.dashboard.users import Role, Users
@@ -106,15 +106,6 @@ def test_a_change_comes_from_our_own_page_or_from_none(
     origin: str | None, site: str | None, may: bool
 ) -> None:
     assert may_change(origin=origin, fetch_site=site, own="http://localhost:1") is may
-
-
-@pytest.mark.parametrize(
-    ("host", "is_open"),
-    [("127.0.0.1", False), ("::1", False), ("localhost", False), ("127.8.9.1", False)]
-    + [(host, True) for host in ("0.0.0.0", "::", "192.168.1.4", "dash.example", "")],
-)
-def test_who_can_reach_an_address_is_known(host: str, is_open: bool) -> None:
-    assert is_public(host) is is_open
 
 
 def test_a_rebound_name_gets_421(api: DashboardClient) -> None:

@@ -17,7 +17,6 @@ from amicrawl.fleet.jobs.pipeline_record import (
     PipelineRecord,
     is_silent,
     pipelines,
-    redis_now,
 )
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def test_a_pipeline_whose_clock_is_wrong_is_not_silent(store: JobStore) -> None:
     for moment in (time.time() - 3600, time.time() - 3599):
         record.report(RUNNING, moment, FIGURES, slots=2, running=1)
     (fields,) = pipelines(store)
-    assert not is_silent(fields, redis_now(store))
+    assert not is_silent(fields, store.now())
 
 
 def test_pipelines_are_listed_as_objects(redis_server: RedisServer, store: JobStore) -> None:

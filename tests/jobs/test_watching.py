@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amicrawl.fleet.database.connection import RedisUnavailable, connect
-from amicrawl.fleet.database.redis_values import scored_at
-from amicrawl.fleet.jobs.watching import LONGEST, Broadcasts, Watch, number_of
+from amicrawl.fleet.database.redis_values import number_of, scored_at
+from amicrawl.fleet.jobs.watching import LONGEST, Broadcasts, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -25,7 +25,6 @@ from amicrawl.archive.report.figures import (
     duplicates,
     largest_hosts,
     overlap_of,
-    overlap_to_json,
     summary_of,
 )
 from amicrawl.archive.report.inputs import files_of
@@ -402,7 +401,7 @@ def test_what_cdx_summary_wrote_is_read_again(tmp_path: Path, write: Callable[[C
 
 
 def test_two_collections_share_hosts_urls_and_payloads() -> None:
-    overlap = overlap_to_json(overlap_of(counts_of(*LINES), counts_of(LINES[0], cdx11(key="net,x)/"))))
+    overlap = overlap_of(counts_of(*LINES), counts_of(LINES[0], cdx11(key="net,x)/"))).as_dict()
 
     assert overlap == {
         "hosts": {"first": 3, "both": 1, "second": 2},

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.urls import Reason, Refused
-from amicrawl.urls.host import canonical_host, lookup_name, obey_bidi_rule
+from amicrawl.urls.host import canonical_host, is_loopback, lookup_name, obey_bidi_rule
 
 RIGHT_TO_LEFT = "אבא١٢12a-é\u0301\u05b0"
 ARABIC_AND_JOINERS = "بلاaब्\u200c\u200dन\u064b"
@@ -151,3 +151,13 @@ def test_a_name_is_looked_up_as_written_but_in_ascii(written: str, looked_up: st
 )
 def test_a_name_with_other_characters_is_not_looked_up(written: str) -> None:
     assert lookup_name(written) == Refused(Reason.HOST_CHARACTER)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.9.1", "::1", "localhost", "LOCALHOST"])
+def test_a_machine_by_its_own_names_is_reached_from_nowhere_else(host: str) -> None:
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.4", "localhost.example", ""])
+def test_any_other_host_may_be_reached_from_elsewhere(host: str) -> None:
+    assert not is_loopback(host)

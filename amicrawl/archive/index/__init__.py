@@ -9,7 +9,6 @@ if TYPE_CHECKING:
         Collected,
         Failed,
         RunState,
-        as_object,
         collect,
         collect_by,
     )
@@ -24,12 +23,10 @@ if TYPE_CHECKING:
     from amicrawl.archive.index.collection.remote import (
         PlacedJob,
         collect_placed,
-        collected_on_spark,
-        do_placed,
     )
     from amicrawl.archive.index.derivatives.file import Publisher
     from amicrawl.archive.index.lookup.once import looked_up
-    from amicrawl.archive.index.lookup.server import CdxServer, is_loopback
+    from amicrawl.archive.index.lookup.server import CdxServer
     from amicrawl.archive.index.lookup.source import open_sources
     from amicrawl.archive.index.merging.merge import Merged, merge
     from amicrawl.archive.index.merging.spark import merge_on_spark
@@ -61,15 +58,11 @@ else:
         ReadProgress="collection.file",
         RunState="collection.collecting",
         WrittenCluster="zipnum.writer",
-        as_object="collection.collecting",
         collect="collection.collecting",
         collect_by="collection.collecting",
         collect_file="collection.file",
         collect_placed="collection.remote",
-        collected_on_spark="collection.remote",
-        do_placed="collection.remote",
         installed_detectors="sidecar.detectors",
-        is_loopback="lookup.server",
         jobs_for="collection.products",
         merge="merging.merge",
         merge_on_spark="merging.spark",
@@ -104,15 +97,11 @@ __all__ = [
     "ReadProgress",
     "RunState",
     "WrittenCluster",
-    "as_object",
     "collect",
     "collect_by",
     "collect_file",
     "collect_placed",
-    "collected_on_spark",
-    "do_placed",
     "installed_detectors",
-    "is_loopback",
     "jobs_for",
     "looked_up",
     "merge",

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from amicrawl.archive.report.charts import Bar, element, timeline
     from amicrawl.archive.report.counts import CDX_SUMMARY, CORRECTED, Counts
     from amicrawl.archive.report.counts_json import (
         counts_to_json,
@@ -24,8 +23,8 @@ if TYPE_CHECKING:
         latest_pages,
     )
     from amicrawl.archive.report.crawl_page import crawl_sections, page_of_crawl
-    from amicrawl.archive.report.document import chart, chart_styles, table
-    from amicrawl.archive.report.figures import Overlap, overlap_of, overlap_to_json
+    from amicrawl.archive.report.document import TimedValue, chart_styles, series_chart
+    from amicrawl.archive.report.figures import Overlap, overlap_of
     from amicrawl.archive.report.inputs import STDIN, files_of
     from amicrawl.archive.report.page import page_of
     from amicrawl.archive.report.parquet import count_narrow
@@ -35,13 +34,12 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_exports(
         __name__,
-        Bar="charts",
         LiveFigures="crawl_figures",
         latest_pages="crawl_figures",
-        chart="document",
+        TimedValue="document",
         chart_styles="document",
+        series_chart="document",
         crawl_sections="crawl_page",
-        element="charts",
         figures_of="crawl_figures",
         page_of_crawl="crawl_page",
         CDX_SUMMARY="counts",
@@ -62,7 +60,6 @@ else:
         narrow_to_json="counts_json",
         overlap_lines="text",
         overlap_of="figures",
-        overlap_to_json="figures",
         page_of="page",
         read_counts="reading",
         read_years="years",
@@ -70,9 +67,7 @@ else:
         shared_csv="years",
         shared_years="years",
         summary_to_json="counts_json",
-        table="document",
         text_lines="text",
-        timeline="charts",
     )
 
 __all__ = [
@@ -81,19 +76,17 @@ __all__ = [
     "KINDS",
     "REPLAY",
     "STDIN",
-    "Bar",
     "Counts",
     "LiveFigures",
     "Overlap",
     "ReadingProgress",
+    "TimedValue",
     "YearsRead",
-    "chart",
     "chart_styles",
     "count_narrow",
     "count_on_spark",
     "counts_to_json",
     "crawl_sections",
-    "element",
     "figures_of",
     "files_of",
     "folded",
@@ -102,16 +95,14 @@ __all__ = [
     "narrow_to_json",
     "overlap_lines",
     "overlap_of",
-    "overlap_to_json",
     "page_of",
     "page_of_crawl",
     "read_counts",
     "read_years",
     "report_to_json",
+    "series_chart",
     "shared_csv",
     "shared_years",
     "summary_to_json",
-    "table",
     "text_lines",
-    "timeline",
 ]

@@ -7,9 +7,9 @@ browser to request anything. Text of an index is escaped on its way into markup 
 from __future__ import annotations
 
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.archive.report.charts import Markup, element
+from amicrawl.archive.report.charts import Bar, Markup, element, timeline
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,6 +99,26 @@ def chart(
         drawing,
         element("details", None, element("summary", None, f"Table: {title}"), behind),
     )
+
+
+class TimedValue(NamedTuple):
+    """What a series has at one moment."""
+
+    tick: str
+    """The moment, as it stands below its bar."""
+    moment: str
+    value: int
+    written: str
+    """The value in words."""
+
+
+def series_chart(name: str, title: str, label: str, values: Sequence[TimedValue]) -> Markup:
+    """Return the chart of a series of *values*, oldest first; a page finds it by its *name*."""
+    bars = [Bar(each.tick, f"{each.moment}: {each.written}", each.value) for each in values]
+    rows = [[each.moment, each.written] for each in values]
+    behind = table(label, ["Until, UTC", title], rows)
+    drawn = chart(title, timeline(bars, label), unit=title, behind=behind)
+    return element("div", {"data-series": name}, drawn)
 
 
 def _legend(classes: Mapping[str, str]) -> Markup:

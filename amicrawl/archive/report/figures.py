@@ -271,6 +271,26 @@ class Overlap(NamedTuple):
     """In the first, in both, in the second."""
     digests: tuple[Figure, Figure, Figure]
 
+    def as_dict(self) -> dict[str, object]:
+        """Return it for JSON; each figure with its error."""
+
+        def figures(three: tuple[Figure, Figure, Figure]) -> dict[str, dict[str, int]]:
+            names = ("first", "both", "second")
+            return {
+                name: {"value": one.value, "error": one.error}
+                for name, one in zip(names, three, strict=True)
+            }
+
+        only_first, both, only_second = self.hosts
+        return {
+            "hosts": {"first": only_first + both, "both": both, "second": only_second + both},
+            "captures_of_shared_hosts": dict(
+                zip(("first", "second"), self.captures_of_shared_hosts, strict=True)
+            ),
+            "urls": figures(self.urls),
+            "digests": figures(self.digests),
+        }
+
 
 def overlap_of(first: Counts, second: Counts) -> Overlap:
     """Return what *first* and *second* share; UsageError where they were counted by different rules."""
@@ -306,27 +326,6 @@ def overlap_rows(overlap: Overlap) -> list[list[str]]:
         ["Different URLs", *map(str, overlap.urls)],
         ["Different Digests", *map(str, overlap.digests)],
     ]
-
-
-def overlap_to_json(overlap: Overlap) -> dict[str, object]:
-    """Return *overlap* for JSON; each figure with its error."""
-
-    def figures(three: tuple[Figure, Figure, Figure]) -> dict[str, dict[str, int]]:
-        names = ("first", "both", "second")
-        return {
-            name: {"value": one.value, "error": one.error}
-            for name, one in zip(names, three, strict=True)
-        }
-
-    only_first, both, only_second = overlap.hosts
-    return {
-        "hosts": {"first": only_first + both, "both": both, "second": only_second + both},
-        "captures_of_shared_hosts": dict(
-            zip(("first", "second"), overlap.captures_of_shared_hosts, strict=True)
-        ),
-        "urls": figures(overlap.urls),
-        "digests": figures(overlap.digests),
-    }
 
 
 def _counted(sketch: Sketch) -> Figure:

@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
-from amicrawl.crawl.feeding import on_a_thread
-from amicrawl.crawl.in_force import SettingSource
 from amicrawl.crawl.policy import add_patterns
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.state import STOP_FILE
@@ -34,6 +32,7 @@ from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 from amicrawl.listing import COUNTS, HistoryFile
 from amicrawl.terminal import harmless
+from amicrawl.threads import on_a_thread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
-    from amicrawl.crawl.in_force import InForce
     from amicrawl.crawl.run import Run
     from amicrawl.discovery import IgnoreSet
     from amicrawl.disk import Disk
@@ -197,7 +195,7 @@ class Steering:
         self._run = run
         self._disk = disk
         self.directory = config.directory / DIRECTORY
-        self._layer = run.in_force.layers[SettingSource.FILES]
+        self._layer = run.in_force.of_files
         self._values: dict[str, Callable[[ControlFile], None]] = {
             "delay": self._take_delay,
             "concurrency": self._take_concurrency,
@@ -320,16 +318,22 @@ class Steering:
         try:
             for number, pattern in lines:
                 if pattern not in before | added:
-                    _want(in_force, pattern, ignores, where=f"{file.path}, line {number}")
+                    self._want(pattern, ignores, where=f"{file.path}, line {number}")
                     added.add(pattern)
         except InputError:
-            in_force.drop(SettingSource.FILES, added, ignores)
+            in_force.drop(self._layer, added, ignores)
             raise
         if added and self._run.has_frontier:
             # Before they keep a URL out: a later crawl without them lets it in.
             add_patterns(self._run.frontier.partition.directory, added, disk=self._disk)
-        in_force.drop(SettingSource.FILES, before - {pattern for _, pattern in lines}, ignores)
+        in_force.drop(self._layer, before - {pattern for _, pattern in lines}, ignores)
         logger.info("control/ignores: %d patterns", len(self._layer.ignores))
+
+    def _want(self, pattern: str, ignores: IgnoreSet, *, where: str) -> None:
+        try:
+            self._run.in_force.want(self._layer, pattern, ignores, named=_SOURCE)
+        except UsageError as fault:
+            raise InputError(f"{where}: {fault}") from fault
 
     def _pause(self, *, there: bool) -> None:
         if there and BY_FILE not in self._run.paused:
@@ -338,10 +342,3 @@ class Steering:
         elif not there and BY_FILE in self._run.paused:
             logger.info("control/pause is gone")
             self._run.resume(BY_FILE)
-
-
-def _want(in_force: InForce, pattern: str, ignores: IgnoreSet, *, where: str) -> None:
-    try:
-        in_force.want(SettingSource.FILES, pattern, ignores, named=_SOURCE)
-    except UsageError as fault:
-        raise InputError(f"{where}: {fault}") from fault

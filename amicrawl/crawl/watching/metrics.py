@@ -37,6 +37,7 @@ from amicrawl.crawl.state import CLASSES
 from amicrawl.crawl.watching.progress import in_flight
 from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.errors import UsageError
+from amicrawl.urls import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -182,7 +183,7 @@ class MetricsEndpoint(CrawlExtension):
         self._connections: dict[asyncio.StreamWriter, None] = {}
         """Those that are open, oldest first."""
         host, port = self._socket.getsockname()[:2]
-        self._is_loopback = _is_loopback(host)
+        self._is_loopback = is_loopback(host)
         run.metrics_url = f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
         run.on_count.append(self._metrics.count)
         crawler.signals.connect(self._stopped, signals.engine_stopped)
@@ -244,16 +245,9 @@ def _serves(head: bytes, *, loopback: bool) -> bool:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"host":
             host = value.strip().decode("latin-1").rsplit(":", 1)[0].strip("[]").lower()
-            return host == "localhost" or _is_loopback(host)
+            return is_loopback(host)
     # HTTP/1.0 has no Host; a browser always sends one.
     return True
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def parsed_address(text: str) -> tuple[str, int]:

@@ -34,9 +34,9 @@ from scrapy.exceptions import NotConfigured
 
 from amicrawl import __version__
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
-from amicrawl.crawl.feeding import on_a_thread
 from amicrawl.crawlfile import resolve
 from amicrawl.errors import InputError, UsageError
+from amicrawl.threads import on_a_thread
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

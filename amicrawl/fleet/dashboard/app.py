@@ -51,16 +51,6 @@ _HOST = re.compile(
 )
 
 
-def is_public(host: str) -> bool:
-    """Tell whether others than this machine reach what is bound to *host*."""
-    if host.casefold() == "localhost":
-        return False
-    try:
-        return not ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return True
-
-
 class Hosts:
     """Which hosts a dashboard that is bound to *bound* serves: that, local names and *further*."""
 

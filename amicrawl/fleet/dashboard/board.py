@@ -21,7 +21,7 @@ from amicrawl.fleet.dashboard.views import (
 )
 from amicrawl.fleet.dashboard.wording import plain
 from amicrawl.fleet.database import dead_letters, is_ident, scored_at
-from amicrawl.fleet.jobs import ENDED, Watch, lookup, redis_now
+from amicrawl.fleet.jobs import ENDED, Watch, lookup
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -179,7 +179,7 @@ class Board:
         records = self._watch.pipelines(self._found(fresh=True).pipelines)
         working = self.running()
         seen = dict(zip(working, self._watch.jobs(working, facts=()), strict=True))
-        now = redis_now(self._store)
+        now = self._store.now()
         found = [
             pipeline_view(key, record, jobs=seen, prefix=self._store.keys.prefix, now=now)
             for key, record in records.items()

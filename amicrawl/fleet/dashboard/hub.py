@@ -21,7 +21,8 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.dashboard.overview import LISTS, Overview, lists_of
 from amicrawl.fleet.dashboard.stream import LogLine, Viewer
 from amicrawl.fleet.dashboard.views import detail_view, entry_view, reported
-from amicrawl.fleet.jobs import ENDED, Broadcasts, Watch, number_of
+from amicrawl.fleet.database import number_of
+from amicrawl.fleet.jobs import ENDED, Broadcasts, Watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

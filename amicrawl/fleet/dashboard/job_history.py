@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amicrawl.archive.report import Bar, chart, element, table, timeline
+from amicrawl.archive.report import TimedValue, series_chart
 from amicrawl.fleet.dashboard.wording import clock, moment, number, size
 
 if TYPE_CHECKING:
@@ -40,12 +40,9 @@ def history_charts(points: Sequence[HistoryPoint]) -> list[str]:
     figures: list[str] = []
     for key, (title, value_of, worded) in series.items():
         values = [(last["ts"], value_of(first, last)) for first, last in steps]
-        bars = [Bar(clock(at)[:shown], f"{moment(at)}: {worded(value)}", value) for at, value in values]
         label = f"{title}, {moment(points[0]['ts'])} to {moment(points[-1]['ts'])} UTC"
-        rows = [[moment(at), worded(value)] for at, value in values]
-        behind = table(label, ["Until, UTC", title], rows)
-        drawn = chart(title, timeline(bars, label), unit=title, behind=behind)
-        figures.append(element("div", {"data-series": key}, drawn))
+        timed = [TimedValue(clock(at)[:shown], moment(at), each, worded(each)) for at, each in values]
+        figures.append(series_chart(key, title, label, timed))
     return figures
 
 

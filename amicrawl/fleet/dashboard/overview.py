@@ -10,8 +10,7 @@ import orjson
 
 from amicrawl.fleet.dashboard.views import files_view, history_view, ignores_view, job_view
 from amicrawl.fleet.dashboard.wording import plain
-from amicrawl.fleet.database import PENDING, PENDING_LARGE, PENDING_SHALLOW
-from amicrawl.fleet.jobs import number_of
+from amicrawl.fleet.database import PENDING, PENDING_LARGE, PENDING_SHALLOW, number_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -17,10 +17,11 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from amicrawl.errors import InputError, OutputError, UsageError
-from amicrawl.fleet.dashboard.app import Hosts, application, is_public, site_of
+from amicrawl.fleet.dashboard.app import Hosts, application, site_of
 from amicrawl.fleet.dashboard.users import Role, Users
 from amicrawl.fleet.dashboard.watching import WatchedCrawl, watch_application
 from amicrawl.fleet.database import RedisSettings, connect
+from amicrawl.urls import is_loopback
 
 if TYPE_CHECKING:
     import asyncio
@@ -160,7 +161,7 @@ def checked_users(settings: Settings, *, disk: Disk) -> Users | None:
     """Return the users of *settings*; UsageError where the dashboard would be open to others."""
     users = None if settings.users is None else Users(settings.users, disk=disk)
     everybody = {} if users is None else users.all()
-    if is_public(settings.host) and not everybody:
+    if not is_loopback(settings.host) and not everybody:
         raise UsageError(
             f"--host {settings.host} can be reached by others, and no sign-in is required. Name a users "
             "file with --users, and add a user with `amicrawl dashboard user add NAME --role admin "
@@ -189,7 +190,7 @@ def serve(settings: Settings, *, disk: Disk) -> None:
     # The server runs in a thread, where it leaves signals alone; it would end us by the last one again.
     with serving_in_thread(settings, disk=disk) as running:
         logger.info("The dashboard is at %s, over the jobs of %s", running.url, settings.redis.shown)
-        if is_public(settings.host) and settings.certificate is None:
+        if not is_loopback(settings.host) and settings.certificate is None:
             logger.warning(
                 "Passwords cross the network as they are: put a proxy with TLS in front, or give "
                 "--certificate and --key"

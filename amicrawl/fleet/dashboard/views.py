@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 import orjson
 
 from amicrawl.fleet.dashboard.wording import fraction, link, plain, text_of, whole
+from amicrawl.fleet.database import number_of
 from amicrawl.fleet.jobs import (
     RESPONSES,
     JobRecord,
@@ -21,7 +22,6 @@ from amicrawl.fleet.jobs import (
     SeenJob,
     is_silent,
     job_settings,
-    number_of,
 )
 from amicrawl.fleet.jobs.pipeline_record import DRAIN_FIELD
 from amicrawl.fleet.logs import LONGEST_ENTRY, NotAnEntryError, Stdout, parsed

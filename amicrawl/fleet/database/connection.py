@@ -161,6 +161,12 @@ class JobStore:
     reported: dict[str, float] = field(default_factory=dict, repr=False, compare=False)
     """When which dead letter was written last; `letters` keeps it small."""
 
+    def now(self) -> float:
+        """Return the time by the clock of Redis, in Unix seconds; raises RedisUnavailable."""
+        with self.responding():
+            seconds, microseconds = self.client.time()
+        return float(seconds) + float(microseconds) / 1e6
+
     @contextmanager
     def responding(self) -> Iterator[None]:
         """Turn what redis-py raises for a server that is away, or refuses us, into errors of ours."""

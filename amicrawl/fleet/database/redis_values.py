@@ -281,3 +281,9 @@ def _shown(text: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in cut
     )
+
+
+def number_of(text: str | None) -> int:
+    """Return the whole number that *text* begins with, up to a dot; 0 where there is none."""
+    whole = (text or "").partition(".")[0]
+    return int(whole) if whole.isascii() and whole.isdigit() and len(whole) < 18 else 0

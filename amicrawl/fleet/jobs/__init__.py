@@ -25,7 +25,6 @@ if TYPE_CHECKING:
         PipelineIdentity,
         is_silent,
         pipelines,
-        redis_now,
         tell_to_drain,
     )
     from amicrawl.fleet.jobs.queues import queue_order
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
         SeenJob,
         Updates,
         Watch,
-        number_of,
     )
 else:
     __getattr__ = lazy_exports(
@@ -58,7 +56,6 @@ else:
         PipelineIdentity="pipeline_record",
         is_silent="pipeline_record",
         pipelines="pipeline_record",
-        redis_now="pipeline_record",
         tell_to_drain="pipeline_record",
         queue_order="queues",
         ENDED="record",
@@ -77,7 +74,6 @@ else:
         SeenJob="watching",
         Updates="watching",
         Watch="watching",
-        number_of="watching",
     )
 
 __all__ = [
@@ -107,10 +103,8 @@ __all__ = [
     "checked_pattern",
     "crawl_environment",
     "is_silent",
-    "number_of",
     "pipelines",
     "queue_order",
-    "redis_now",
     "store_of_crawl",
     "submit",
     "take_directory",

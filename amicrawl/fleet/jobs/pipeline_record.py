@@ -146,15 +146,8 @@ class PipelineRecord:
             pipe.execute(raise_on_error=False)
 
 
-def redis_now(store: JobStore) -> float:
-    """Return the time by the clock of Redis, in Unix seconds; raises RedisUnavailable."""
-    with store.responding():
-        seconds, microseconds = store.client.time()
-    return float(seconds) + float(microseconds) / 1e6
-
-
 def is_silent(fields: Mapping[str, str], now: float) -> bool:
-    """Tell whether the pipeline with the record *fields* is silent; *now* is `redis_now`."""
+    """Tell whether the pipeline with the record *fields* is silent; *now* is by the clock of Redis."""
     ts = fields.get("ts", "")
     return not _MOMENT.fullmatch(ts) or now - float(ts) > SILENT_AFTER
 

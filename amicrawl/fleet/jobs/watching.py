@@ -23,10 +23,11 @@ from amicrawl.fleet.database import (
     hashes_at,
     is_ident,
     names_of_keys,
+    number_of,
 )
 from amicrawl.fleet.jobs import lookup
 from amicrawl.fleet.jobs.job_settings import SETTINGS, fields
-from amicrawl.fleet.jobs.pipeline_record import MOST_PIPELINES, is_silent, redis_now
+from amicrawl.fleet.jobs.pipeline_record import MOST_PIPELINES, is_silent
 from amicrawl.fleet.jobs.record import STORED
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class Watch:
 
     def reporting(self, records: Iterable[Mapping[str, str]]) -> int:
         """Return how many of the *records* of pipelines have been written of late."""
-        now = redis_now(self._store)
+        now = self._store.now()
         return sum(not is_silent(record, now) for record in records)
 
     def live(self, queues: Iterable[str]) -> Live:
@@ -345,9 +346,3 @@ def _count(value: Any) -> int:
     if isinstance(value, int):
         return value
     return int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else 0
-
-
-def number_of(text: str | None) -> int:
-    """Return the number in front of a dot, 0 where *text* is none."""
-    whole = (text or "").partition(".")[0]
-    return int(whole) if whole.isascii() and whole.isdigit() and len(whole) < 18 else 0

@@ -84,6 +84,43 @@ class Collected:
         lost = [said.get(what) for said in self.steps.values() for what in _LOST_IN_STEPS]
         return not self.failed and not any(lost) and not any(o.lost for o in self.outcomes.values())
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return what `report.json` holds: what failed or was lost, where, why, and what was kept."""
+        outcomes = list(self.outcomes.values())
+        return {
+            "version": _REPORT_VERSION,
+            "files": len(outcomes) + len(self.failed),
+            "made": len(outcomes) - len(self.before),
+            "made_before": len(self.before),
+            "failed": len(self.failed),
+            "damaged": sum(bool(outcome.lost) for outcome in outcomes),
+            "records": sum(outcome.records for outcome in outcomes),
+            "bytes": sum(outcome.size for outcome in outcomes),
+            "products": _products(outcomes),
+            "steps": self.steps,
+            "same_names": self.same_names,
+            "not_named": self.not_named,
+            "failures": [
+                {
+                    "file": str(failed.source),
+                    "offset": failed.offset,
+                    "reason": failed.reason,
+                    "kept": "nothing",
+                }
+                for failed in self.failed
+            ],
+            "losses": [
+                {
+                    "file": outcome.source,
+                    "count": outcome.lost,
+                    "kept": f"{outcome.records} records",
+                    "listed": [{"offset": one.offset, "reason": one.reason} for one in outcome.losses],
+                }
+                for outcome in outcomes
+                if outcome.lost
+            ],
+        }
+
 
 @dataclass(frozen=True)
 class RunState:
@@ -318,44 +355,6 @@ def _make_directories(out: Path, jobs: Sequence[FileJob]) -> None:
     for name in sorted({MARKS, *wanted}):
         with explained(out / name, "created"):
             (out / name).mkdir(parents=True, exist_ok=True)
-
-
-def as_object(collected: Collected) -> dict[str, Any]:
-    """Return what `report.json` holds: what failed or was lost, where, why, and what was kept."""
-    outcomes = list(collected.outcomes.values())
-    return {
-        "version": _REPORT_VERSION,
-        "files": len(outcomes) + len(collected.failed),
-        "made": len(outcomes) - len(collected.before),
-        "made_before": len(collected.before),
-        "failed": len(collected.failed),
-        "damaged": sum(bool(outcome.lost) for outcome in outcomes),
-        "records": sum(outcome.records for outcome in outcomes),
-        "bytes": sum(outcome.size for outcome in outcomes),
-        "products": _products(outcomes),
-        "steps": collected.steps,
-        "same_names": collected.same_names,
-        "not_named": collected.not_named,
-        "failures": [
-            {
-                "file": str(failed.source),
-                "offset": failed.offset,
-                "reason": failed.reason,
-                "kept": "nothing",
-            }
-            for failed in collected.failed
-        ],
-        "losses": [
-            {
-                "file": outcome.source,
-                "count": outcome.lost,
-                "kept": f"{outcome.records} records",
-                "listed": [{"offset": loss.offset, "reason": loss.reason} for loss in outcome.losses],
-            }
-            for outcome in outcomes
-            if outcome.lost
-        ],
-    }
 
 
 def _products(outcomes: list[FileOutcome]) -> dict[str, dict[str, int]]:

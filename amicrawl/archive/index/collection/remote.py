@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,13 @@ from amicrawl.archive.index.collection.collecting import Collected, do_waiting, 
 from amicrawl.archive.index.collection.file import collect_file, mark_of, with_earlier, write_mark
 from amicrawl.archive.index.collection.products import MARKS, PRODUCTS
 from amicrawl.archive.location import Location, reachable
-from amicrawl.archive.spark import TransientError, done_on_spark
+from amicrawl.archive.spark import TransientError, done_on_spark, session
 from amicrawl.archive.workers import JobDone, Lost, run_jobs
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
-
-    from pyspark.sql import SparkSession
 
     from amicrawl.archive.index.collection.collecting import Event, Failed, Run, RunState
     from amicrawl.archive.index.collection.file import FileOutcome, ReadProgress
@@ -66,14 +65,23 @@ class PlacedJob:
 
 
 def collect_placed(
-    run: Run,
     jobs: Sequence[PlacedJob],
     *,
+    processes: int,
+    master: str | None,
     show: Callable[[RunState], None] = lambda _: None,
     came: Callable[[PlacedJob, FileOutcome | Failed], None] = lambda _job, _came: None,
     again: bool = False,
 ) -> Collected:
-    """Have *run* make what *jobs* request, as far as it is not there; see `collect_by`."""
+    """Make what *jobs* request, as far as it is not there; see `collect_by`.
+
+    So many *processes* do it, or the Spark cluster with this *master*.
+    """
+    run: Run = (
+        partial(run_jobs, work=do_placed, processes=processes)
+        if master is None
+        else partial(_on_spark, master=master)
+    )
     collected = Collected(same_names=same_names([placed.job for placed in jobs]))
     waiting = []
     with reachable(jobs[0].out):
@@ -142,10 +150,13 @@ _DETECTING = frozenset({"sidecar", "merged"})
 _PASSING = (OSError.__name__, OutputError.__name__)
 
 
-def collected_on_spark(spark: SparkSession, jobs: Sequence[PlacedJob]) -> Generator[Event]:
+def _on_spark(jobs: Sequence[PlacedJob], *, master: str) -> Generator[Event]:
     """Do *jobs* and yield what came of each; InputError where Spark itself fails."""
-    for event in done_on_spark(spark, jobs, do_placed_alone):
-        yield _checked(event) if isinstance(event, JobDone) else event
+    if jobs:
+        # The files that are done are shown; two bars would overwrite each other.
+        with session(master, shows_tasks=False) as spark:
+            for event in done_on_spark(spark, jobs, do_placed_alone):
+                yield _checked(event) if isinstance(event, JobDone) else event
 
 
 def _checked(event: JobDone[PlacedJob, FileOutcome]) -> Event:

@@ -19,13 +19,13 @@ import time
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from amicrawl.archive.index.lookup.query import FORMATS, Bounds, count_pages, response_lines
 from amicrawl.archive.index.lookup.request import request_of
 from amicrawl.errors import AmicrawlError, OutputError, UsageError
+from amicrawl.urls import is_loopback
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -265,16 +265,6 @@ def _response_to(
 
 def _error(status: HTTPStatus, message: str) -> _Response:
     return status, "application/json", json.dumps({"message": message}).encode() + b"\n"
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach *host*."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _hang_up(request: socket.socket) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy import signals
 
-from amicrawl.crawl import ABORTED, Run, on_a_thread, run_of
+from amicrawl.crawl import ABORTED, Run, run_of
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.fleet.checkpoints import write_copy
 from amicrawl.fleet.database import put_dead_letter
@@ -30,6 +30,7 @@ from amicrawl.fleet.jobs.live_settings import FIELDS, live_settings
 from amicrawl.fleet.leases import Fence, LeasedDisk, LeaseLost
 from amicrawl.listing import TABLE_NAME
 from amicrawl.record import unkept_sentences
+from amicrawl.threads import on_a_thread
 
 if TYPE_CHECKING:
     from pathlib import Path

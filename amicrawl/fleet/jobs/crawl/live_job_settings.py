@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from amicrawl.crawl import SettingSource
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class LiveJobSettings:
     def __init__(self, run: Run, *, random: Random | None = None) -> None:
         self._run = run
         self._in_force = run.in_force
-        self._layer = run.in_force.layers[SettingSource.JOB]
+        self._layer = run.in_force.of_job
         if random is not None:
             run.in_force.random = random
         self.suppress_ignore_reports = False
@@ -103,10 +102,10 @@ class LiveJobSettings:
         added = 0
         for pattern in sorted(wanted - known):
             try:
-                added += self._in_force.want(SettingSource.JOB, pattern, ignores)
+                added += self._in_force.want(self._layer, pattern, ignores)
             except UsageError as fault:
                 self._refused[pattern] = f"ignore {pattern[:100]!a}: {fault}"
-        removed = self._in_force.drop(SettingSource.JOB, self._layer.ignores - wanted, ignores)
+        removed = self._in_force.drop(self._layer, self._layer.ignores - wanted, ignores)
         self._refused = {pattern: why for pattern, why in self._refused.items() if pattern in wanted}
         self._run.wake()
         return [f"{len(self._in_force.ignores)} ignore patterns ({added} added, {removed} removed)"]

@@ -22,12 +22,13 @@ from scrapy import signals
 from scrapy_redis.defaults import START_URLS_KEY
 
 from amicrawl.config import Durability
-from amicrawl.crawl import Run, known_arguments, offer_seed, on_a_thread, run_of, whole_number
+from amicrawl.crawl import Run, known_arguments, offer_seed, run_of, whole_number
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.fleet.database import RedisUnavailable
 from amicrawl.fleet.jobs.crawl.opening import store_of_crawl
 from amicrawl.fleet.jobs.seedqueue import MOST_TAKEN, SeedQueue
 from amicrawl.meguri import WAITING, Status
+from amicrawl.threads import on_a_thread
 from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
