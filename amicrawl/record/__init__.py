@@ -17,6 +17,7 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
     from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, row_of, validators_of
+    from amicrawl.record.digests import block_digest, labelled
     from amicrawl.record.journal import NAMES, journals, read_rows, row_in
     from amicrawl.record.read_back import rebuilt, request_before, stored
     from amicrawl.record.repair import Repaired, repair_locked
@@ -47,6 +48,8 @@ else:
         Provenance="captures",
         row_of="captures",
         validators_of="captures",
+        block_digest="digests",
+        labelled="digests",
         NAMES="journal",
         journals="journal",
         read_rows="journal",
@@ -88,12 +91,14 @@ __all__ = [
     "Repaired",
     "Resource",
     "Unkept",
+    "block_digest",
     "capture_batches",
     "field_lines",
     "gzip_member",
     "join_tables",
     "joined_unkept",
     "journals",
+    "labelled",
     "opened_index",
     "read_rows",
     "rebuilt",

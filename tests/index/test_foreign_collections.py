@@ -24,11 +24,11 @@ from typer.testing import CliRunner
 from urls.vectors import CORPORA
 from warcio.archiveiterator import ArchiveIterator
 
-from amicrawl.archive.index.derivatives.file import sha1
 from amicrawl.archive.index.derivatives.page import page_of
 from amicrawl.archive.index.sidecar.detectors import subject_of
 from amicrawl.cli import app
 from amicrawl.reading.records import Record, read_records
+from amicrawl.record import block_digest
 
 if TYPE_CHECKING:
     import subprocess
@@ -190,7 +190,7 @@ def test_what_is_wrong_where_nothing_is_told_is_a_digest(file: str) -> None:
     declared = {
         record.fields[name]: content for name, content in contents.items() if name in record.fields
     }
-    assert not all(written == sha1(content) for written, content in declared.items())
+    assert not all(written == block_digest(content) for written, content in declared.items())
 
 
 def test_every_record_that_others_find_is_counted(made: Made) -> None:

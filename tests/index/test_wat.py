@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from urls.vectors import CORPORA
 
 from amicrawl.archive.index.derivatives.links import MOST_ENTRIES, html_metadata
-from amicrawl.archive.index.derivatives.page import tokens
+from amicrawl.archive.index.derivatives.page import Pieces
 from amicrawl.cli import app
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ CORPUS = CORPORA / "warc"
 
 
 def found(page: str) -> dict[str, Any]:
-    return html_metadata(tokens(page))
+    return html_metadata(Pieces(page))
 
 
 def links(page: str) -> list[dict[str, str]]:

@@ -11,11 +11,11 @@ from index.page_making import DATE, records, write_pages
 from typer.testing import CliRunner
 
 from amicrawl.archive.index.derivatives.page import (
-    MOST_TOKENS,
+    MOST_TAGS,
     PAGE_LIMIT,
+    Pieces,
     decoded_page,
     text_of_page,
-    tokens,
 )
 from amicrawl.cli import app
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def text(page: str) -> str:
-    return text_of_page(tokens(page))
+    return text_of_page(Pieces(page))
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,12 @@ def text(page: str) -> str:
         ("<textarea>a &lt; b</textarea>", "a < b"),
         ("<!-- <p>no</p> -->yes<!-->also<!--->end", "yesalsoend"),
         ("<pre>a\n  b\n\n    c   \n</pre>d", "a\n  b\n\n    c\nd"),
+        ("<pre><b>def</b> <i>f</i>(x)\n\n  <b>return</b> x\n</pre>y", "def f(x)\n\n  return x\ny"),
+        ("<PRE>a<BR> b \r\n\tc</Pre> d  e", "a\n b\n\tc\nd e"),
+        ("<Script>a</scriptx>'</script</SCRIPT >b<tItLe></title>c", "b\nc"),
+        ("<script>" + "a<b;" * 2000 + "</script>c<!--" + "- -" * 2000 + "--!>d", "cd"),
+        ("a<script>b", "a"),
+        ("a<!-- b", "a"),
         ("caf&eacute; &amp;amp; &#233;&#xE9; &nosuch; a&b", "café &amp; éé &nosuch; a&b"),
         ("a&nbsp;&nbsp;b", "a b"),
         ("<p title='a > b'>x", "x"),
@@ -75,6 +81,10 @@ def test_text_is_what_a_reader_sees(page: str, seen: str) -> None:
         "<p>" * 500_000 + "deep",
         "<a " + "b=c " * 200_000 + ">",
         "<title>" * 100_000,
+        "<pre>" + " " * 300_000 + "x",
+        "<script>" + "<" * 300_000,
+        "<!--" + "-" * 300_000,
+        "<a b='>\"" * 100_000,
         " \r" * 300_000 + "<pre>" + " \r" * 300_000,
     ],
 )
@@ -92,8 +102,9 @@ def test_a_tag_of_attributes_without_end_is_passed_over_in_little_memory() -> No
 
 
 @pytest.mark.slow
-def test_no_more_tokens_are_read_than_the_limit() -> None:
-    assert sum(1 for _ in tokens("<p>" * (MOST_TOKENS + 5))) == MOST_TOKENS
+def test_no_more_tags_are_read_than_the_limit() -> None:
+    assert text("a<p>" * (MOST_TAGS + 5) + "b").count("a") == MOST_TAGS
+    assert text("a<p>" * (MOST_TAGS - 1) + "b").endswith("b")
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ response), `req.http:NAME` (of the request that belongs to it), or the name of a
 
 from __future__ import annotations
 
-import base64
 import re
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,6 +18,7 @@ from urllib.parse import urljoin
 
 from amicrawl.archive.lines.cdxj import CdxjLine
 from amicrawl.archive.lines.post_key import keyed_by_body
+from amicrawl.record import labelled
 from amicrawl.urls import surt
 
 if TYPE_CHECKING:
@@ -289,7 +289,7 @@ def _before_parameters(declared: str) -> str:
 def _computed_digest(record: Record) -> str:
     """Return the digest of what is stored behind the HTTP header; empty for revisits."""
     digest = record.body_sha1 if record.type != "revisit" else b""
-    return "sha1:" + base64.b32encode(digest).decode() if digest else ""
+    return labelled(digest) if digest else ""
 
 
 def extra_field(name: str, record: Record, partner: Record | None) -> tuple[str, str] | None:

@@ -8,8 +8,6 @@ reaches a field. A file has its name only once it is whole.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import re
 from dataclasses import dataclass, field
@@ -143,8 +141,3 @@ def date_of(record: Record) -> str | None:
         return record.date
     match = _ARC_DATE.fullmatch(record.date)
     return "{}-{}-{}T{}:{}:{}Z".format(*match.groups()) if match else None
-
-
-def sha1(block: bytes) -> str:
-    """Return the labelled digest of *block* as WARC files commonly hold it."""
-    return "sha1:" + base64.b32encode(hashlib.sha1(block, usedforsecurity=False).digest()).decode()

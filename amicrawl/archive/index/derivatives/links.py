@@ -13,13 +13,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.archive.index.derivatives.page import END, START, TEXT, attributes_of, characters
+from amicrawl.archive.index.derivatives.page import attributes_of, characters
 from amicrawl.discovery import css
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from amicrawl.archive.index.derivatives.page import Token
+    from amicrawl.archive.index.derivatives.page import Piece
 
 
 MOST_ENTRIES = 20_000
@@ -60,31 +60,29 @@ _ELEMENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """Attributes that point somewhere, and those that say something about the first of them."""
 _OF_ANY = ("background", "data-href", "data-uri")
 # Each begins with its first letter, which is what makes a search quick.
-_ANY = re.compile(r"[bBdD](?i:ackground|ata-href|ata-uri)")
-_OF_DIV = re.compile(r"[oObBdD](?i:nclick|ackground|ata-href|ata-uri)")
-"""What a `div` has that is looked at; there are many, and few have any of it."""
+_POINTS = re.compile(r"[oObBdD](?i:nclick|ackground|ata-href|ata-uri)")
+"""What those elements have to have that are many and seldom point somewhere, as `div`."""
 _ONCLICK = re.compile(
     r"""(?:\blocation(?:\.href)?\s*+=|\bwindow\.open\s*+\(|\blocation\.(?:assign|replace)\s*+\()"""
     r"""\s*+(?:'([^'\n]++)'|"([^"\n]++)")"""
 )
 
 
-def html_metadata(tokens: Iterable[Token]) -> dict[str, Any]:
-    """Return what the page of *tokens* says in its head, and its links in their order."""
+def html_metadata(pieces: Iterable[Piece]) -> dict[str, Any]:
+    """Return what the page of *pieces* says in its head, and its links in their order."""
     reader = _PageReader()
-    # Of some thousand tokens a page, most are not relevant; those are skipped here.
-    for kind, name, written in tokens:
-        if kind is TEXT:
-            if reader.anchor is not None:
-                reader.anchor_text.append(written)
-        elif kind is START:
-            if written or name == "svg":
-                reader.start(name, written)
-        elif kind is END:
-            if name == "a" or name == "svg":  # noqa: PLR1714  # quicker than a set, a thousand times
-                reader.end(name)
-        else:
-            reader.raw(name, written)
+    # Of some thousand tags a page, most are not relevant; those are skipped here.
+    for text, end, _, name, written, raw in pieces:
+        if text and reader.anchor is not None:
+            reader.anchor_text.append(text)
+        if name is not None:
+            element = name.lower()
+            if element in _READ or (written and _POINTS.search(written)):
+                reader.start(element, written or "")
+            if raw is not None:
+                reader.raw(element, raw)
+        elif end is not None and (element := end.lower()) in ("a", "svg"):
+            reader.end(element)
     return reader.metadata()
 
 
@@ -126,14 +124,12 @@ class _PageReader:
     def start(self, name: str, written: str) -> None:
         element = _ELEMENTS.get(name)
         if element is not None:
-            if name == "div" and not _OF_DIV.search(written):
-                return
             self._element(name, element, attributes_of(written))
         elif name == "svg":
             self._svg += not written.endswith("/")
         elif (special := _SPECIAL.get(name)) is not None:
             special(self, attributes_of(written))
-        elif _ANY.search(written):
+        else:
             self._of_any(name, attributes_of(written))
 
     def end(self, name: str) -> None:
@@ -227,6 +223,8 @@ _SPECIAL = {
     "meta": _PageReader._meta,  # noqa: SLF001
     "script": _PageReader._script,  # noqa: SLF001
 }
+_READ = frozenset({*_ELEMENTS, *_SPECIAL, "svg"} - {"div"})
+"""Elements whose start tags are read, whatever is in them."""
 
 
 def _link(name: str, attribute: str, url: str) -> dict[str, str]:

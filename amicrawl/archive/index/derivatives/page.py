@@ -1,9 +1,9 @@
-"""The pages among the records: which records are pages, their tokens and their text. Pure.
+"""The pages among the records: which records are pages, their markup and their text. Pure.
 
-Tokens are text, tags and raw content, cut as browsers cut them (WHATWG HTML, "tokenization"): quotes
-count behind an equals sign only, comments are skipped, and the content of scripts and the like is text
-up to the end tag. No tree is built: WAT and WET are defined on tags in their order, and so neither depth
-of nesting nor the number of tags or attributes costs more than the bytes they take.
+A page is cut as browsers cut it (WHATWG HTML, "tokenization"): quotes count behind an equals sign only,
+comments are skipped, and the content of scripts and the like is text up to the end tag. No tree is
+built: WAT and WET are defined on tags in their order, and so neither depth of nesting nor the number of
+tags or attributes costs more than the bytes they take.
 
 The text is what WET holds: without scripts, style sheets and the like, with the title. The start and the
 end of a block element begin a new line, a few inline elements a space; other white space and control
@@ -13,7 +13,6 @@ characters collapse to one space, and lines do not end in one. Only `pre` keeps 
 from __future__ import annotations
 
 import re
-from enum import IntEnum
 from functools import cached_property
 from html import unescape
 from itertools import islice
@@ -29,53 +28,70 @@ if TYPE_CHECKING:
 
 PAGE_LIMIT = 10 << 20
 """Bytes of one page that are looked at."""
-MOST_TOKENS = 400_000
-"""Tokens of one page that are looked at."""
+MOST_TAGS = 400_000
+"""Tags and comments of one page that are looked at."""
 MOST_ATTRIBUTES = 256
 """Attributes of one tag that are looked at."""
 UNDECLARED = "cp1252"
 """What browsers take a page for that declares no character set and is not UTF-8 (western locales)."""
 
 _DECLARES = re.compile(rb"(?i)(?:charset|encoding)\s*=\s*[\"']?utf-?8")
-_MOST_VALUES = 65_536
-# The group is not repeated possessively: Python before 3.11.5 loses its place where an iteration of
-# one fails. What follows it never fails, so that nothing is tried again; but each repetition is
-# remembered, some 250 bytes of it, and so there is an end to them.
-_ATTRIBUTES = (
-    r"""[^>=]*+(?:=[ \t\n\r\f]*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+){0,""" + f"{_MOST_VALUES}}}"
+_SPACE = r"[ \t\n\r\f]"
+_NAME = r"([A-Za-z][^ \t\n\r\f/>]*+)"
+_BEHIND_NAME = r"[ \t\n\r\f/>]"
+_VALUE = rf"""={_SPACE}*+(?:"[^"]*+"|'[^']*+'|(?!["']))"""
+# The groups are not repeated possessively: Python before 3.11.5 loses its place where an iteration of
+# one fails. But each repetition is remembered, some 250 bytes of it, until the group is through, and so
+# there is an end to them; what is beyond is passed over.
+_ATTRIBUTES = rf"([^>=]*+(?>(?:{_VALUE}[^>=]*+){{0,65536}})(?:{_VALUE}[^>]*+)?)"
+_RAW_NAME = (
+    r"([sS](?i:cript|tyle)|[tT](?i:itle|extarea)|[xX](?i:mp)|[iI](?i:frame)|[nN](?i:oembed|oframes)"
+    r"|[pP](?i:laintext))"
 )
+"""Elements whose content is text up to their end tag, which `plaintext` has none of."""
+_RAW_END = rf"/(?!(?i:plaintext))(?i:\2){_BEHIND_NAME}"
+_RAW = rf"([^<]*+(?:<(?!{_RAW_END})[^<]*+){{0,1000}}(?s:.*?))(?=<{_RAW_END}|\Z)"
+_COMMENT = r"!(?=--)[^-]*+(?:-(?!-!?>)[^-]*+){0,1000}(?s:.*?)(?:--!?>|\Z)"
 _MARKUP = re.compile(
-    r"<(?:(!--)|/([A-Za-z][^ \t\n\r\f/>]*+)[^>]*+>?|[!?/][^>]*+>?"
-    r"|([A-Za-z][^ \t\n\r\f/>]*+)(" + _ATTRIBUTES + r")(>)?)"
+    rf"<(?:/{_NAME}[^>]*+>?"
+    rf"|(?={_RAW_NAME}{_BEHIND_NAME}|){_NAME}{_ATTRIBUTES}>(?(2){_RAW})"
+    # Here the document ends inside a tag.
+    rf"|[A-Za-z](?s:.*)|{_COMMENT}|[!?/][^>]*+>?)",
+    re.ASCII,
 )
+_WIDTH = 1 + _MARKUP.groups
 _ATTRIBUTE = re.compile(
     r"([^ \t\n\r\f/>=][^ \t\n\r\f/>=]*+)"
     r"""(?:[ \t\n\r\f]*+=[ \t\n\r\f]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\r\f>]*+)))?"""
 )
-_END_OF_COMMENT = re.compile(r"--!?>")
-_RAW = {
-    name: re.compile(rf"</{name}(?=[ \t\n\r\f/>])", re.IGNORECASE | re.ASCII)
-    for name in ("script", "style", "textarea", "title", "xmp", "iframe", "noembed", "noframes")
-}
-"""Elements whose content is text up to their end tag."""
 # Longer numbers stand for no character; `unescape` would turn a million digits into a number first.
 _CHARACTER = re.compile(r"&(?:#0*+[0-9]{1,8};?|#[xX]0*+[0-9A-Fa-f]{1,7};?|[A-Za-z][A-Za-z0-9]{1,31};?)")
 
 
-class TokenKind(IntEnum):
-    """What a token is."""
-
-    TEXT = 0
-    START = 1
-    END = 2
-    RAW = 3
+Piece = tuple[str | None, str | None, str | None, str | None, str | None, str | None]
+"""Text, and the tag behind it: the name of an end tag; the name of a raw element, that of any, and its
+attributes, of a start tag; and the raw content behind that. What a tag has not is None, as is all of it
+for a comment. Everything is as written, character references and capitals included."""
 
 
-Token = tuple[TokenKind, str, str]
-"""A piece of a page: what it is; of tags and raw content the element's name, in lower case; text and raw
-content as written, character references included, and of a start tag its attributes."""
+class Pieces:
+    """A page in pieces, up to `MOST_TAGS`."""
 
-TEXT, START, END, RAW = TokenKind
+    def __init__(self, text: str) -> None:
+        # One list of all is made many times as fast as a tuple for each.
+        self._all: list[str | None] = _MARKUP.split(text, MOST_TAGS)
+        if len(self._all) < MOST_TAGS * _WIDTH:
+            self._all += [None] * (_WIDTH - 1)  # no tag is behind the last text
+
+    def __iter__(self) -> Iterator[Piece]:
+        return zip(*[iter(self._all)] * _WIDTH, strict=False)
+
+
+def tags(text: str) -> Iterator[Piece]:
+    """Yield the tags of the page *text* as pieces without text, for those who do not read all of it."""
+    for tag in _MARKUP.finditer(text):
+        end, raw_name, name, attributes, raw = tag.groups()
+        yield "", end, raw_name, name, attributes, raw
 
 
 def decoded_page(content: bytes, content_type: str) -> tuple[str, str]:
@@ -102,43 +118,6 @@ def _declares(content: bytes, content_type: str) -> bool:
         or _DECLARES.search(content_type.encode("ascii", "replace")) is not None
         or _DECLARES.search(content[:2048]) is not None
     )
-
-
-def tokens(text: str) -> Iterator[Token]:
-    """Yield the tokens of the page *text*, up to `MOST_TOKENS`."""
-    return islice(_tokens(text), MOST_TOKENS)
-
-
-def _tokens(text: str) -> Iterator[Token]:
-    position = 0
-    search = _MARKUP.search
-    while tag := search(text, position):
-        start = tag.start()
-        if start > position:
-            yield (TEXT, "", text[position:start])
-        position = tag.end()
-        comment, end, name, attributes, closed = tag.groups()
-        if name is not None:
-            if closed is None:
-                if attributes.count("=") < _MOST_VALUES:
-                    return  # the document ends inside a tag
-                position = text.find(">", position) + 1 or len(text)
-            name = name.lower()
-            yield (START, name, attributes)
-            if (raw := _RAW.get(name)) is not None:
-                ending = raw.search(text, position)
-                stop = ending.start() if ending else len(text)
-                yield (RAW, name, text[position:stop])
-                position = stop
-            elif name == "plaintext":
-                break
-        elif end is not None:
-            yield (END, end.lower(), "")
-        elif comment is not None:
-            ending = _END_OF_COMMENT.search(text, position - 2)
-            position = ending.end() if ending else len(text)
-    if position < len(text):
-        yield (TEXT, "", text[position:])
 
 
 def attributes_of(written: str) -> dict[str, str]:
@@ -181,15 +160,15 @@ class ExtractedPage:
         return decoded_page(self._content, self._content_type)[0]
 
     @cached_property
-    def tokens(self) -> list[Token]:
-        """The tokens of an HTML document."""
-        return list(tokens(self.decoded))
+    def pieces(self) -> Pieces:
+        """Text and tags of an HTML document."""
+        return Pieces(self.decoded)
 
     @cached_property
     def text(self) -> str:
         """What a reader would see of it; empty where there is nothing to read."""
         if self.is_html:
-            return text_of_page(self.tokens)
+            return text_of_page(self.pieces)
         return plain_text(self.decoded)
 
 
@@ -223,75 +202,45 @@ applet audio button canvas embed iframe img input label object select td textare
 _SPACED = frozenset(_SPACED_NAMES.split())
 _HIDDEN = frozenset({"script", "style", "iframe", "noembed", "noframes"})
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u2028\u2029\ufffe\uffff]")
-_LINE_END = re.compile(r"[ \t]*\r?\n")
+# Only from where blanks begin: a million of them are not looked through a million times.
+_LINE_END = re.compile(r"(?<![ \t])[ \t]*+\r?\n")
 
-_NOTHING, _BLANK, _LINE = range(3)
+
+def text_of_page(pieces: Iterable[Piece]) -> str:
+    """Return the text that *pieces* hold, lines separated by line feeds, without one at the end."""
+    lines: list[str] = []
+    line: list[str] = []
+    is_kept = False
+    for text, end, _, name, _, raw in pieces:
+        if text:
+            line.append(characters(text) if "&" in text else text)
+        if (written := name or end) is None:
+            continue
+        element = written.lower()
+        if element in _BLOCKS:
+            if line:
+                lines.append(_line_of("".join(line), is_kept=is_kept))
+                line.clear()
+            if element == "pre":
+                is_kept = name is not None
+        elif element in _SPACED:
+            line.append(" ")
+        if raw and element not in _HIDDEN:
+            line.append(characters(raw))
+    lines.append(_line_of("".join(line), is_kept=is_kept))
+    return "\n".join(filter(None, lines))
 
 
-def text_of_page(tokens: Iterable[Token]) -> str:
-    """Return the text that *tokens* hold, lines separated by line feeds, without one at the end."""
-    writer = _TextWriter()
-    for kind, name, written in tokens:
-        if kind is TEXT:
-            if not written.isspace() or writer.is_raw:
-                writer.text(written)
-            elif not writer.gap:
-                writer.gap = _BLANK
-        elif kind is RAW:
-            if name not in _HIDDEN:
-                writer.text(written)
-        elif name in _BLOCKS:
-            writer.gap = _LINE
-            if name == "pre":
-                writer.is_raw = kind is START
-        elif not writer.gap and name in _SPACED:
-            writer.gap = _BLANK
-    return "".join(writer.pieces)
+def _line_of(written: str, *, is_kept: bool) -> str:
+    """Return one line of what is *written* between two blocks, or its own lines where they are kept."""
+    # What is printable has no control character, and no white space but blanks.
+    if not written.isprintable() and _CONTROLS.search(written):
+        written = _CONTROLS.sub(" ", written)
+    if is_kept:
+        return _LINE_END.sub("\n", written).removeprefix("\n").rstrip()
+    return " ".join(written.split())
 
 
 def plain_text(text: str) -> str:
     """Return the plain *text* with line feeds for line ends, and blanks for control characters."""
     return _CONTROLS.sub(" ", text.replace("\r\n", "\n").replace("\r", "\n")).strip()
-
-
-class _TextWriter:
-    """Pieces of text, and what stands between the last one and the next."""
-
-    def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self.gap = _NOTHING
-        self.is_raw = False
-
-    def text(self, written: str) -> None:
-        text = characters(written) if "&" in written else written
-        # What is printable has no control character, and no white space but blanks.
-        if not text.isprintable() and _CONTROLS.search(text):
-            text = _CONTROLS.sub(" ", text)
-        if self.is_raw:
-            self._raw(text)
-            return
-        words = text.split()
-        if not words:
-            self.gap = self.gap or _BLANK
-            return
-        # There is nothing before the first piece.
-        if self.pieces and (self.gap or text[0].isspace()):
-            self.pieces.append("\n" if self.gap == _LINE else " ")
-        self.pieces.append(" ".join(words))
-        self.gap = _BLANK if text[-1].isspace() else _NOTHING
-
-    def _raw(self, text: str) -> None:
-        lines = _LINE_END.sub("\n", text)
-        if self.gap == _LINE:
-            lines = lines.removeprefix("\n")
-        if not lines.strip():
-            return
-        self._begin()
-        self.pieces.append(lines.rstrip())
-        ends_in_line = "\n" in lines[len(lines.rstrip()) :]
-        self.gap = _LINE if ends_in_line else (_BLANK if lines[-1] == " " else _NOTHING)
-
-    def _begin(self) -> None:
-        if self.pieces and self.gap:
-            self.pieces.append("\n" if self.gap == _LINE else " ")
-        self.gap = _NOTHING

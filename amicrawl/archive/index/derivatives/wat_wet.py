@@ -20,13 +20,12 @@ from amicrawl.archive.index.derivatives.file import (
     Maker,
     date_of,
     reference_to,
-    sha1,
     uri_of,
 )
 from amicrawl.archive.index.derivatives.links import html_metadata
 from amicrawl.clock import warc_date
 from amicrawl.reading import Container
-from amicrawl.record import target_uri
+from amicrawl.record import block_digest, target_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -161,7 +160,7 @@ def payload_metadata(record: Record, page: ExtractedPage | None) -> dict[str, An
         found["Actual-Content-Type"] = kind
     found["Actual-Content-Length"] = str(record.block_length)
     if not record.is_cut:
-        found["Block-Digest"] = sha1(record.block)
+        found["Block-Digest"] = block_digest(record.block)
     found["Trailing-Slop-Length"] = "0"
     if name:
         found[name] = about
@@ -199,7 +198,7 @@ def _response(record: Record, page: ExtractedPage | None) -> dict[str, Any]:
         message = {"Version": match[1], "Status": match[2], "Reason": match[3] or ""}
     found = {"Response-Message": message, **_http(record, corrupt=match is None)}
     if page is not None and page.is_html:
-        found["HTML-Metadata"] = html_metadata(page.tokens)
+        found["HTML-Metadata"] = html_metadata(page.pieces)
     return found
 
 
@@ -221,7 +220,7 @@ def _http(record: Record, *, corrupt: bool) -> dict[str, Any]:
         found["Headers-Corrupt"] = True
     found["Entity-Length"] = str(record.block_length - (len(record.block) - len(body)))
     if not record.is_cut:
-        found["Entity-Digest"] = sha1(body)
+        found["Entity-Digest"] = block_digest(body)
     found["Entity-Trailing-Slop-Length"] = "0"
     return found
 
@@ -311,7 +310,7 @@ class WetFile:
         fields = [
             ("WARC-Target-URI", uri_of(record)),
             ("WARC-Refers-To", reference_to(record)),
-            ("WARC-Block-Digest", sha1(block)),
+            ("WARC-Block-Digest", block_digest(block)),
             (
                 "WARC-Identified-Content-Language",
                 record.fields.get("warc-identified-content-language", ""),

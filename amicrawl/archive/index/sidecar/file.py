@@ -21,7 +21,6 @@ from amicrawl.archive.index.derivatives.file import (
     SOFTWARE,
     LeftOutError,
     date_of,
-    sha1,
     uri_of,
 )
 from amicrawl.archive.index.sidecar.detectors import Characteriser, installed_detectors, subject_of
@@ -38,7 +37,7 @@ from amicrawl.archive.lines import LineFile
 from amicrawl.clock import warc_date
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
-from amicrawl.record import RecordIds
+from amicrawl.record import RecordIds, block_digest
 from amicrawl.record.warc import LEVEL
 
 if TYPE_CHECKING:
@@ -135,7 +134,7 @@ class SidecarFile:
 def _fields(record: Record, block: bytes, *, record_id: str) -> list[tuple[str, str]]:
     """Return the fields of the metadata record that says *block* of *record*."""
     source_id = _on_one_line(record.record_id)
-    digest = sha1(block)
+    digest = block_digest(block)
     fields = [
         ("WARC-Date", date_of(record) or _on_one_line(record.date)),
         ("WARC-Concurrent-ID", source_id),

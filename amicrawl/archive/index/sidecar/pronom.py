@@ -59,7 +59,9 @@ class _Pattern:
     def matches(self, begin: bytes, end: bytes, slow: list[str]) -> bool:
         """Return whether it is found; one that takes too long is added to *slow*."""
         if self.compiled is None:
-            self.compiled = import_module("regex").compile(self.source.encode())
+            # What is at the end is found soonest from there: "(?r)" searches backwards.
+            source = f"(?r){self.source}" if self.position == "EOF" else self.source
+            self.compiled = import_module("regex").compile(source.encode())
         look = self.compiled.match if self.position == "BOF" else self.compiled.search
         try:
             return look(end if self.position == "EOF" else begin, timeout=PATIENCE) is not None

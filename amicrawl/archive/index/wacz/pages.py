@@ -17,7 +17,7 @@ from collections import OrderedDict
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.archive.index.derivatives.page import END, RAW, START, characters, decoded_page, tokens
+from amicrawl.archive.index.derivatives.page import characters, decoded_page, tags
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -86,13 +86,15 @@ def title_of(content: bytes, content_type: str = "") -> str:
 
     The first `title` that is not one of a picture within the page.
     """
+    text, _ = decoded_page(content[:_LOOKED_AT], content_type)
     pictures = 0
-    for kind, name, written in tokens(decoded_page(content[:_LOOKED_AT], content_type)[0]):
-        if name == "svg":
-            pictures += kind is START and not written.endswith("/")
-            pictures -= kind is END
-        elif kind is RAW and name == "title" and pictures <= 0:
-            return " ".join(characters(written[: 4 * LONGEST_TITLE]).split())[:LONGEST_TITLE]
+    for _, end, _, name, written, raw in tags(text):
+        element = (name or end or "").lower()
+        if element == "svg":
+            pictures += name is not None and not (written or "").endswith("/")
+            pictures -= end is not None
+        elif element == "title" and raw is not None and pictures <= 0:
+            return " ".join(characters(raw[: 4 * LONGEST_TITLE]).split())[:LONGEST_TITLE]
     return ""
 
 
