@@ -23,7 +23,7 @@ import tempfile
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import kubernetes_validate
 import yaml
@@ -32,6 +32,8 @@ PROJECT = Path(__file__).parents[1]
 EXAMPLES = PROJECT / "examples"
 MANIFESTS = EXAMPLES / "kubernetes"
 PATIENCE = 90.0
+GRACE = 20.0
+"""Seconds that what is still running has to end once it is told to."""
 FOLDERS = ("/opt/amicrawl", "/wheels", "/data", "/crawls", "/run/redis", "/etc/redis")
 
 
@@ -60,15 +62,31 @@ def placed(text: str, root: Path) -> str:
 
 
 class Image:
-    """What the recipe builds, in a folder."""
+    """What the recipe builds, in a folder; what was started of it is stopped at the end of its block."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
         self._build, self._final = stages(EXAMPLES / "container" / "Containerfile")
+        self.children: list[subprocess.Popen[bytes]] = []
+        """What was started, and may be running."""
         self.variables = {"HOME": str(root), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
         for name in ("PIP_INDEX_URL", "UV_INDEX_URL", "UV_DEFAULT_INDEX", "SSL_CERT_FILE"):
             if name in os.environ:
                 self.variables[name] = os.environ[name]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        running = [child for child in reversed(self.children) if child.poll() is None]
+        for child in running:
+            child.terminate()
+        for child in running:
+            try:
+                child.wait(GRACE)
+            except subprocess.TimeoutExpired:
+                child.kill()
+                child.wait()
 
     def build(self) -> None:
         """Run the build stage; raises where a command of it fails."""
@@ -104,13 +122,15 @@ class Image:
     def start(self, words: list[str], variables: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
         """Start a command as the image does."""
         with log.open("wb") as output:
-            return subprocess.Popen(
+            child = subprocess.Popen(
                 [placed(word, self.root) for word in words],
                 cwd=f"{self.root}/data",
                 env={**self.variables, **variables},
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
+        self.children.append(child)
+        return child
 
     def run(self, words: list[str], variables: dict[str, str]) -> None:
         """Run a command as the image does; raises where it fails."""
@@ -252,9 +272,10 @@ class Pods:
             words = [
                 re.sub(r"(kill -\w+) 1\b", rf"\1 {child.pid}", word) for word in hook["exec"]["command"]
             ]
-            with subprocess.Popen(words) as hooked:
-                child.wait(PATIENCE)
-                hooked.wait(PATIENCE)
+            hooked = subprocess.Popen(words)
+            self.image.children.append(hooked)
+            child.wait(PATIENCE)
+            hooked.wait(PATIENCE)
         child.send_signal(signal.Signals[self.image.last("STOPSIGNAL")])
         code = child.wait(PATIENCE)
         print(f"  stopped, exit code {code}", flush=True)
@@ -299,36 +320,33 @@ def check_image() -> None:
     print(f"{builder} has built the image, and its commands start.", flush=True)
 
 
+def heed_signals() -> None:
+    """Have SIGINT and SIGTERM end this program in order, and what it starts by their usual meaning.
+
+    A shell has its jobs in the background ignore SIGINT, by which containers are stopped here.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+
+
 def main() -> None:
     """Build what the image has, and run everything in it."""
+    heed_signals()
     check_kustomization()
     check_image()
-    with tempfile.TemporaryDirectory() as folder:
-        image = Image(Path(folder))
+    with tempfile.TemporaryDirectory() as folder, Image(Path(folder)) as image:
         image.build()
         image.run(image.last("ENTRYPOINT") + image.last("CMD"), {})
         run_compose(image)
         pods = Pods(image)
         pods.configure_redis()
-        redis, _, _ = pods.started("redis")
-        try:
-            url = pods.secrets["REDIS_URL"]
-            create = [
-                "amicrawl",
-                "share",
-                "create",
-                pods.settings["SHARE"],
-                "--seeds",
-                "/crawls/seeds.txt",
-            ]
-            image.run([*create, "--redis", url], {})
-            for name in pods.names():
-                if name != "redis":
-                    child, container, _ = pods.started(name)
-                    pods.stop(child, container)
-        finally:
-            redis.terminate()
-            redis.wait(PATIENCE)
+        pods.started("redis")
+        create = ["amicrawl", "share", "create", pods.settings["SHARE"], "--seeds", "/crawls/seeds.txt"]
+        image.run([*create, "--redis", pods.secrets["REDIS_URL"]], {})
+        for name in pods.names():
+            if name != "redis":
+                child, container, _ = pods.started(name)
+                pods.stop(child, container)
     print("Every command of the recipe and of the manifests works.")
 
 
