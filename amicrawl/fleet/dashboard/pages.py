@@ -62,13 +62,7 @@ class Pages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._templates = Environment(
-            loader=PackageLoader("amicrawl.fleet.dashboard"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            auto_reload=False,
-        )
-        self._templates.filters.update(FILTERS)
+        self._templates = page_templates()
 
     def routes(self) -> list[BaseRoute]:
         """Return the routes of all pages and files."""
@@ -265,6 +259,18 @@ def _history(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
 
 def _drawn(history: list[HistoryPoint]) -> dict[str, Any]:
     return {"history": history, "sections": history_charts(history)}
+
+
+def page_templates() -> Environment:
+    """Return the templates of pages, which escape what they are given and refuse what they are not."""
+    templates = Environment(
+        loader=PackageLoader(__package__),
+        autoescape=True,
+        undefined=StrictUndefined,
+        auto_reload=False,
+    )
+    templates.filters.update(FILTERS)
+    return templates
 
 
 async def chart_sheet(_request: Request) -> Response:

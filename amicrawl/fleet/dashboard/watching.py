@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
@@ -28,12 +27,12 @@ from amicrawl.archive.report import LiveFigures, crawl_sections
 from amicrawl.disk import is_locked
 from amicrawl.errors import AmicrawlError, DamagedFileError
 from amicrawl.fleet.dashboard.app import AccessGuard
-from amicrawl.fleet.dashboard.pages import StaticAssets, chart_sheet, static_directory
+from amicrawl.fleet.dashboard.pages import StaticAssets, chart_sheet, page_templates, static_directory
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.shown_pages import ShownPages, picture_of
 from amicrawl.fleet.dashboard.users import Role
 from amicrawl.fleet.dashboard.visitors import Visitor, Visitors
-from amicrawl.fleet.dashboard.wording import FILTERS, fraction, plain, text_of, whole
+from amicrawl.fleet.dashboard.wording import fraction, plain, text_of, whole
 from amicrawl.jsontext import parsed_file
 from amicrawl.listing import read_crawl_json, read_history
 
@@ -216,13 +215,7 @@ class WatchPages:
     def __init__(self, crawl: WatchedCrawl) -> None:
         self._crawl = crawl
         self._visitors = Visitors(None)
-        self._templates = Environment(
-            loader=PackageLoader("amicrawl.fleet.dashboard"),
-            autoescape=True,
-            undefined=StrictUndefined,
-            auto_reload=False,
-        )
-        self._templates.filters.update(FILTERS)
+        self._templates = page_templates()
 
     def routes(self) -> list[BaseRoute]:
         """Return every path, what serves it, and what a visitor has to be allowed for it."""
