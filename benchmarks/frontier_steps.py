@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.disk import Disk
-from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source, frontier_over
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.format.footer import RegionId
@@ -191,7 +191,7 @@ def make_frontier(directory: Path) -> DurableFrontier:
     """Return the frontier in *directory*, of a crawl without delays whose clock stands still."""
     partition = LivePartition(directory, disk=Disk(), hour=HOUR, meta=META)
     rules = Gates(0.0, 1), HostBreaker(3, max_retries=4), InflightLimit(2 * IN_FLIGHT, 1, 1_000)
-    return frontier_over(partition, *rules, wall=lambda: WALL)
+    return DurableFrontier(partition, *rules, wall=lambda: WALL)
 
 
 def offers(batch: Iterable[tuple[str, UrlKey]]) -> list[Offer]:

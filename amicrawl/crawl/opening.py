@@ -23,7 +23,6 @@ from amicrawl.frontier import (
     AgeLimits,
     DurableFrontier,
     Revisits,
-    frontier_over,
     grown_old,
     kept_out,
     make_due,
@@ -202,7 +201,7 @@ class Opening:
 
     def _frontier(self, now: float) -> DurableFrontier:
         spec, following = self.spec, self.following
-        frontier = frontier_over(
+        frontier = DurableFrontier(
             self.partition,
             self.pacing.gates,
             self.breaker,

@@ -25,7 +25,7 @@ from amicrawl.crawl.index_rows import index_rows, rows_from, rows_of_ami
 from amicrawl.crawl.resuming import UNREAD_LINKS, Look
 from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.frontier import Offer, Source, frontier_over
+from amicrawl.frontier import DurableFrontier, Offer, Source
 from amicrawl.listing import SUFFIX
 from amicrawl.meguri import IDENTITY, WAITING, LivePartition, Status, best_state
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
@@ -168,7 +168,7 @@ def _fill(
         target = fetchable(url)
         return target if isinstance(target, Refused) else url_key(url, identity)
 
-    frontier = frontier_over(
+    frontier = DurableFrontier(
         partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
     )
     rows = index_rows(directory)

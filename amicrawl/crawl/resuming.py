@@ -33,7 +33,6 @@ from amicrawl.frontier import (
     Revisits,
     Source,
     extended,
-    frontier_over,
     is_settled_since,
     offer_of,
 )
@@ -108,7 +107,7 @@ def reconcile(
     known = max(0, known - len(lost_urls))
     if known >= total and not touched:
         return Reconciled(index_rows=total)
-    frontier = frontier_over(
+    frontier = DurableFrontier(
         partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
     )
     if following is not None:

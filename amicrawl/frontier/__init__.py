@@ -1,6 +1,6 @@
 """The frontier: which URL of a crawl comes next, and what becomes of it.
 
-    crawl -> frontier_over -> DurableFrontier -> queue
+    crawl -> DurableFrontier -> queue
                                     |-> LivePartition (room `meguri`: rows, strings, journal)
 
 The crawl offers the URLs that it finds, takes the next row whose host may be contacted now, and settles
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
         is_route,
     )
     from amicrawl.frontier.row_strings import offer_of, offered
-    from amicrawl.frontier.wiring import frontier_over
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -46,7 +45,6 @@ else:
         make_due="corrections",
         old_at="corrections",
         DurableFrontier="durable",
-        frontier_over="wiring",
         is_settled_since="inventory",
         Soft404Detector="outcomes",
         judge="outcomes",
@@ -86,7 +84,6 @@ __all__ = [
     "extended",
     "failed",
     "fingerprint_of",
-    "frontier_over",
     "grown_old",
     "hops_of",
     "is_route",

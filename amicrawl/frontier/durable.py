@@ -19,19 +19,17 @@ from amicrawl.frontier.outcomes import judge
 from amicrawl.frontier.places import place_of
 from amicrawl.frontier.row import Flight, Settled
 from amicrawl.frontier.row_strings import offer_of, offered
+from amicrawl.frontier.wiring import HOUR, FrontierParts
 from amicrawl.meguri import RESTING, WAITING, Event, Status, after
 from amicrawl.politeness import Verdict, backoff
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from amicrawl.frontier.row import Dispatch, Offer, Outcome
-    from amicrawl.frontier.wiring import FrontierParts
     from amicrawl.meguri import UrlRow
-    from amicrawl.politeness import Gates, HostBreaker, InflightLimit
     from amicrawl.urls import UrlKey
 
-_HOUR = 3600
 _NOTED_AT_ONCE = 2.0
 """Seconds from which on it is written down at once how long a host is left alone: a crawl that is killed
 and started again takes about as long, so that a shorter pause has passed."""
@@ -40,7 +38,7 @@ _SCHEDULED = int(Status.SCHEDULED)
 _IN_FLIGHT, _DONE, _RETRY, _COUNT = Status.IN_FLIGHT, Settled.DONE, Verdict.RETRY, Verdict.COUNT
 
 
-class DurableFrontier:
+class DurableFrontier(FrontierParts):
     """Every URL of a crawl, once; it names the next one whose host may be contacted now.
 
     **Order.** Within a host, greater priority first, then the order of the offers; a row that comes
@@ -66,45 +64,8 @@ class DurableFrontier:
     flight when the process ends is due again when the partition is opened. A row of a host that is to be
     left alone for seconds is flushed when it is handed out, and how long that is when it is known.
 
-    `frontier_over` makes one, and says what recrawls, admission and an earlier crawl change.
+    `FrontierParts` makes it, and says what recrawls, admission and an earlier crawl change.
     """
-
-    def __init__(
-        self,
-        parts: FrontierParts,
-        gates: Gates,
-        breaker: HostBreaker,
-        limit: InflightLimit,
-        *,
-        wall: Callable[[], float],
-    ) -> None:
-        """Begin with *parts*, which `frontier_over` has made for the same gates and breaker."""
-        self.partition = parts.partition
-        self.closed = False
-        """Whether it is given up: what comes late, as from a request cut off, changes nothing."""
-        self.hosts = parts.hosts
-        """The rows of the hosts, with what was counted since the last flush."""
-        self.lapsed = parts.lapsed
-        """How many rows were found in flight: their crawl ended before they did."""
-        self.disbelieved = parts.disbelieved
-        """How many gates were to stay shut for longer than any rule says: a clock was wrong."""
-        self._breaker = breaker
-        self._limit = limit
-        self._gates = gates
-        self._wall = wall
-        self._hour = parts.hour
-        self._hour_ends = (self._hour + 1) * _HOUR  # Unix seconds: then the wheel is turned
-        self._recrawls = parts.recrawls
-        self._revisits = parts.revisits
-        self._interval = parts.interval
-        self._wheel = parts.wheel
-        self._flights = parts.flights
-        self._attempts: dict[int, int] = {}
-        """The number of the next attempt, by row, for those that failed since the crawl began."""
-        self._queue = parts.queue
-        self._settling = parts.settling
-        self._corrections = parts.corrections
-        self._offering = parts.offering
 
     def __len__(self) -> int:
         return len(self.partition)
@@ -212,7 +173,7 @@ class DurableFrontier:
             return Settled.AGAIN
         wall, known = self._wall(), flight.offer.seed
         self._settling.settle(
-            flight.number, flight.row, known, outcome, was=_IN_FLIGHT, hour=int(wall // _HOUR)
+            flight.number, flight.row, known, outcome, was=_IN_FLIGHT, hour=int(wall // HOUR)
         )
         wait = self._leave(flight, now) - now
         self.hosts.settled(key[0], outcome, opens=ceil(wall + wait) if 0 < wait < inf else 0)
@@ -311,8 +272,8 @@ class DurableFrontier:
 
     def _turn_wheel(self) -> None:
         """Queue the rows that have fallen due since the last look."""
-        hour = self._hour = int(self._wall() // _HOUR)
-        self._hour_ends = (hour + 1) * _HOUR
+        hour = self._hour = int(self._wall() // HOUR)
+        self._hour_ends = (hour + 1) * HOUR
         for number in self._wheel.fire(hour).tolist():
             row = self.partition.get(number)
             # A row that was settled meanwhile is in the wheel once more, at its new hour.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from amicrawl.frontier.corrections import Corrections
-from amicrawl.frontier.durable import DurableFrontier
 from amicrawl.frontier.hosts import HostTally, gates_shut, interval_of, keep_lapsed_shut, recall_pace
 from amicrawl.frontier.inventory import take_inventory
 from amicrawl.frontier.offering import Offering
@@ -26,102 +24,96 @@ if TYPE_CHECKING:
     from amicrawl.meguri import LivePartition
     from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit
 
-_HOUR = 3600
+HOUR = 3600
 _A_DAY = 24 * 3600.0
 
 
-@dataclass(frozen=True, slots=True)
 class FrontierParts:
     """What a `DurableFrontier` consists of, ready to hand out rows."""
 
-    partition: LivePartition
-    hosts: HostTally
-    revisits: Revisits
-    interval: Callable[[int], float]
-    """Returns the seconds between two requests to a host key."""
-    queue: Queue
-    wheel: DueWheel
-    flights: Flights
-    settling: Settling
-    corrections: Corrections
-    offering: Offering
-    hour: int
-    """The hour since 1970 in which it is opened."""
-    recrawls: bool
-    lapsed: int
-    disbelieved: int
+    def __init__(
+        self,
+        partition: LivePartition,
+        gates: Gates,
+        breaker: HostBreaker,
+        limit: InflightLimit,
+        *,
+        wall: Callable[[], float],
+        now: float = 0.0,
+        recrawl_before: int | None = None,
+        renews: bool = False,
+        pace: HostPace | None = None,
+        longest_wait: float = _A_DAY,
+        revisits: Revisits | None = None,
+        admission: Admission | None = None,
+        soft404: Soft404Detector | None = None,
+    ) -> None:
+        """Make it over the rows of *partition*; *wall* returns Unix seconds.
 
+        **Recrawls.** With *recrawl_before*, an hour since 1970, settled rows are handed out again if
+        they are due at that hour or before, and from then on as they fall due. With *renews*, a row of
+        an earlier crawl counts as new the first time that it is offered. With *pace*, each host starts
+        at the pace it had last. No gate stays shut for longer than *longest_wait* seconds for what an
+        earlier crawl noted.
 
-def frontier_over(
-    partition: LivePartition,
-    gates: Gates,
-    breaker: HostBreaker,
-    limit: InflightLimit,
-    *,
-    wall: Callable[[], float],
-    now: float = 0.0,
-    recrawl_before: int | None = None,
-    renews: bool = False,
-    pace: HostPace | None = None,
-    longest_wait: float = _A_DAY,
-    revisits: Revisits | None = None,
-    admission: Admission | None = None,
-    soft404: Soft404Detector | None = None,
-) -> DurableFrontier:
-    """Return the frontier over the rows of *partition*; *wall* returns Unix seconds.
-
-    **Recrawls.** With *recrawl_before*, an hour since 1970, settled rows are handed out again if they
-    are due at that hour or before, and from then on as they fall due. With *renews*, a row of an earlier
-    crawl counts as new the first time that it is offered. With *pace*, each host starts at the pace it
-    had last. No gate stays shut for longer than *longest_wait* seconds for what an earlier crawl noted.
-
-    **Admission.** With *admission*, URLs beyond the limits of their host are TRAPPED; with *soft404*, a
-    capture of an error page leaves its row GONE. Without them, as for a plain list, nothing is kept out.
-    What they gather is bounded in memory and is lost with the process; statuses are kept in the rows.
-    """
-    hour, recrawls = int(wall() // _HOUR), recrawl_before is not None
-    due_at = hour if recrawl_before is None else recrawl_before
-    interval = interval_of(gates, pace)
-    hosts = HostTally(partition, interval=interval, wall=wall)
-    inventory = take_inventory(partition, hour, due_at=due_at, recrawls=recrawls)
-    if admission is not None:
-        admission.recall(inventory.trapped)
-    queue = Queue(gates, breaker, backlog=inventory.backlog, place_of=_places_in(partition))
-    disbelieved = _keep_shut(partition, queue, inventory, wall=wall(), now=now, longest=longest_wait)
-    if pace is not None:
-        recall_pace(partition, pace)
-    revisits, wheel, flights = revisits or Revisits(), DueWheel(hour + 1), Flights()
-    wheel.add_many(inventory.later, inventory.later_dues)
-    settling = Settling(partition, hosts, revisits, wheel=wheel, recrawls=recrawls, soft404=soft404)
-    corrections = Corrections(
-        partition,
-        queue,
-        settling=settling,
-        revisits=revisits,
-        flights=flights,
-        admission=admission,
-        lapsed=inventory.lapsed,
-    )
-    offering = Offering(
-        partition, hosts, queue, admission=admission, corrections=corrections, renews=renews
-    )
-    parts = FrontierParts(
-        partition=partition,
-        hosts=hosts,
-        revisits=revisits,
-        interval=interval,
-        queue=queue,
-        wheel=wheel,
-        flights=flights,
-        settling=settling,
-        corrections=corrections,
-        offering=offering,
-        hour=hour,
-        recrawls=recrawls,
-        lapsed=len(inventory.lapsed),
-        disbelieved=disbelieved,
-    )
-    return DurableFrontier(parts, gates, breaker, limit, wall=wall)
+        **Admission.** With *admission*, URLs beyond the limits of their host are TRAPPED; with
+        *soft404*, a capture of an error page leaves its row GONE. Without them, as for a plain list,
+        nothing is kept out. What they gather is bounded in memory and is lost with the process; statuses
+        are kept in the rows.
+        """
+        self.partition = partition
+        self.closed = False
+        """Whether it is given up: what comes late, as from a request cut off, changes nothing."""
+        self._gates, self._breaker, self._limit, self._wall = gates, breaker, limit, wall
+        self._recrawls = recrawl_before is not None
+        self._hour = int(wall() // HOUR)
+        self._hour_ends = (self._hour + 1) * HOUR  # Unix seconds: then the wheel is turned
+        self._interval = interval_of(gates, pace)
+        self.hosts = HostTally(partition, interval=self._interval, wall=wall)
+        """The rows of the hosts, with what was counted since the last flush."""
+        due_at = self._hour if recrawl_before is None else recrawl_before
+        inventory = take_inventory(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
+        self.lapsed = len(inventory.lapsed)
+        """How many rows were found in flight: their crawl ended before they did."""
+        if admission is not None:
+            admission.recall(inventory.trapped)
+        self._queue = Queue(gates, breaker, backlog=inventory.backlog, place_of=_places_in(partition))
+        self.disbelieved = _keep_shut(
+            partition, self._queue, inventory, wall=wall(), now=now, longest=longest_wait
+        )
+        """How many gates were to stay shut for longer than any rule says: a clock was wrong."""
+        if pace is not None:
+            recall_pace(partition, pace)
+        self._revisits, self._flights = revisits or Revisits(), Flights()
+        self._attempts: dict[int, int] = {}
+        """The number of the next attempt, by row, for those that failed since the crawl began."""
+        self._wheel = DueWheel(self._hour + 1)
+        self._wheel.add_many(inventory.later, inventory.later_dues)
+        self._settling = Settling(
+            partition,
+            self.hosts,
+            self._revisits,
+            wheel=self._wheel,
+            recrawls=self._recrawls,
+            soft404=soft404,
+        )
+        self._corrections = Corrections(
+            partition,
+            self._queue,
+            settling=self._settling,
+            revisits=self._revisits,
+            flights=self._flights,
+            admission=admission,
+            lapsed=inventory.lapsed,
+        )
+        self._offering = Offering(
+            partition,
+            self.hosts,
+            self._queue,
+            admission=admission,
+            corrections=self._corrections,
+            renews=renews,
+        )
 
 
 def _places_in(partition: LivePartition) -> Callable[[int], int]:

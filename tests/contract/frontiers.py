@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.disk import Disk
-from amicrawl.frontier import DurableFrontier, Offer, Source, frontier_over
+from amicrawl.frontier import DurableFrontier, Offer, Source
 from amicrawl.meguri import LivePartition
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
@@ -45,7 +45,7 @@ def durable(
     """A frontier in *directory*, or one of its own, whose wall clock stands still."""
     directory = directory or Path(tempfile.mkdtemp(prefix="amicrawl-contract-"))
     partition = LivePartition(directory, disk=Disk(), hour=HOUR, meta=META)
-    return frontier_over(partition, gates, breaker, limit, wall=lambda: NOW, now=now)
+    return DurableFrontier(partition, gates, breaker, limit, wall=lambda: NOW, now=now)
 
 
 FRONTIERS: list[Maker] = [durable]

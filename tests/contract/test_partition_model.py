@@ -28,7 +28,7 @@ from hypothesis.stateful import (
 
 from amicrawl.capture import Failure
 from amicrawl.disk import Disk
-from amicrawl.frontier import Found, Offer, Outcome, Settled, Source, frontier_over
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Settled, Source
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
@@ -132,7 +132,7 @@ class PartitionHistory(RuleBasedStateMachine):
     def open(self) -> None:
         self.disk = QuickDisk()
         partition = LivePartition(self.directory, disk=self.disk, hour=self.hour, meta=META)
-        self.frontier = frontier_over(
+        self.frontier = DurableFrontier(
             partition,
             Gates(0.0, 100),
             HostBreaker(1000, max_retries=0),

@@ -23,7 +23,7 @@ from amicrawl.config import CrawlConfig
 from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.pacing import Pacing
 from amicrawl.disk import Disk
-from amicrawl.frontier import Outcome, frontier_over
+from amicrawl.frontier import DurableFrontier, Outcome
 from amicrawl.meguri import LivePartition, deal_frontier, gather_frontiers
 from amicrawl.politeness import HostBreaker, InflightLimit
 
@@ -91,7 +91,7 @@ class Process:
         breaker = HostBreaker(1000, max_retries=2)
         self.pacing = Pacing(config, breaker, key_of=None)  # type: ignore[arg-type]
         self.partition = LivePartition(directory, disk=Disk(), hour=int(server.now // 3600), meta=META)
-        self.frontier = frontier_over(
+        self.frontier = DurableFrontier(
             self.partition,
             self.pacing.gates,
             breaker,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from frontier.live.crawls import HOUR, Clock, opened
 
-from amicrawl.frontier import Found, Offer, Outcome, Source, frontier_over
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 
@@ -37,7 +37,7 @@ class Crawl:
         self.clock = Clock(hour)
         self.gates = Gates(delay, 1)
         self.partition = opened(directory, hour=hour)
-        self.frontier = frontier_over(
+        self.frontier = DurableFrontier(
             self.partition,
             self.gates,
             HostBreaker(1000, max_retries=2),

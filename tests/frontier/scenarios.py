@@ -16,7 +16,7 @@ from urls.vectors import VECTOR_FILES
 from amicrawl.capture import Failure
 from amicrawl.config import Identity
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier import Found, Offer, Outcome, Source, frontier_over
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
 from amicrawl.frontier.revisits import Revisits
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
@@ -128,7 +128,7 @@ class World:
         self.partition = LivePartition(
             self.directory, disk=QuickDisk(), hour=int(self.clock // HOUR), meta=_META
         )
-        self.frontier = frontier_over(
+        self.frontier = DurableFrontier(
             self.partition,
             self.gates,
             HostBreaker(10**6, max_retries=0),

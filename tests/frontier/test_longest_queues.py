@@ -10,7 +10,7 @@ from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.run import Run
 from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.disk import Disk
-from amicrawl.frontier import DurableFrontier, Offer, Source, frontier_over
+from amicrawl.frontier import DurableFrontier, Offer, Source
 from amicrawl.meguri import LivePartition
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
@@ -27,7 +27,7 @@ def opened(directory: Path) -> DurableFrontier:
     partition = LivePartition(directory, disk=Disk(), hour=hour, meta={b"amicrawl.identity": b"exact"})
     gates = Gates(0, 1)
     breaker, limit = HostBreaker(3, max_retries=1), InflightLimit(10, 1, 10)
-    return frontier_over(partition, gates, breaker, limit, wall=lambda: NOW)
+    return DurableFrontier(partition, gates, breaker, limit, wall=lambda: NOW)
 
 
 def offer(host: int, path: int) -> Offer:

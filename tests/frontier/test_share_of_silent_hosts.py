@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from frontier.live.crawls import Clock, offer_of, opened
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import Dispatch, Outcome, frontier_over
+from amicrawl.frontier import Dispatch, DurableFrontier, Outcome
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Crawl:
         self.limit = InflightLimit(LIMIT, LIMIT, LIMIT)
         self.partition = opened(directory)
         gates = Gates(0.0, 1)
-        self.frontier = frontier_over(
+        self.frontier = DurableFrontier(
             self.partition, gates, self.breaker, self.limit, wall=Clock(), now=0.0
         )
 

@@ -14,7 +14,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.fleet.checkpoints.checkpoint import LIST_NAME, ship_state
 from amicrawl.fleet.sharing.worker import fetch_state, shipped_to
-from amicrawl.frontier import DurableFrontier, Offer, Outcome, Source, frontier_over
+from amicrawl.frontier import DurableFrontier, Offer, Outcome, Source
 from amicrawl.meguri import LivePartition
 from amicrawl.meguri.state import IDENTITY
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
@@ -191,7 +191,9 @@ def opened(directory: Path) -> Iterator[DurableFrontier]:
         directory / "frontier", disk=Disk(), hour=1, meta={IDENTITY: Identity.CANONICAL.value.encode()}
     )
     gates, limit = Gates(0, 1000), InflightLimit(1000, 1000, 1000)
-    frontier = frontier_over(partition, gates, HostBreaker(1, max_retries=0), limit, wall=lambda: 3600.0)
+    frontier = DurableFrontier(
+        partition, gates, HostBreaker(1, max_retries=0), limit, wall=lambda: 3600.0
+    )
     yield frontier
     frontier.close()
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from frontier.live.disks import CountingDisk
 
-from amicrawl.frontier import DurableFrontier, Offer, Source, frontier_over
+from amicrawl.frontier import DurableFrontier, Offer, Source
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.meguri.format.partition import EMPTY_ARENA
 from amicrawl.meguri.store.journal import FrameKind, frame_at, frames_of
@@ -137,7 +137,7 @@ def frontier_on(
     delay: float = 0.0,
 ) -> DurableFrontier:
     """Return a frontier on *partition* that hands out what is due, *delay* apart, without attempts."""
-    return frontier_over(
+    return DurableFrontier(
         partition,
         Gates(delay, 100),
         HostBreaker(1000, max_retries=0),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from frontier.live.crawls import HOUR, Clock, fetched, frontier_on, offer_of, opened, taken
 
 from amicrawl.capture import Failure
-from amicrawl.frontier import DurableFrontier, Found, Outcome, frontier_over
+from amicrawl.frontier import DurableFrontier, Found, Outcome
 from amicrawl.politeness import Gates, HostBreaker, HostPace, InflightLimit, PaceRules
 from amicrawl.urls import UrlKey
 
@@ -22,7 +22,7 @@ def frontier_with(
     directory: Path, clock: Clock, *, pace: HostPace | None = None, delay: float = 10.0
 ) -> DurableFrontier:
     """Open a frontier whose hosts are contacted every *delay* seconds."""
-    return frontier_over(
+    return DurableFrontier(
         opened(directory, hour=clock.hour),
         Gates(delay, 1),
         HostBreaker(1000, max_retries=0),

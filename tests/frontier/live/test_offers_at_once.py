@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.frontier import Offer, Outcome, frontier_over
+from amicrawl.frontier import DurableFrontier, Offer, Outcome
 from amicrawl.frontier.admission import Admission
 from amicrawl.meguri import Status
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
@@ -51,7 +51,7 @@ def after(directory: Path, pieces: Sequence[Sequence[Offer]]) -> tuple[object, .
     trace: list[bytes] = []
     partition = TracedPartition(directory, trace, disk=Disk(), hour=HOUR)
     rules = Gates(0.0, 100), HostBreaker(1000, max_retries=0), InflightLimit(100, 1, 1000)
-    frontier = frontier_over(partition, *rules, wall=Clock(), admission=Admission(depth_cap=2))
+    frontier = DurableFrontier(partition, *rules, wall=Clock(), admission=Admission(depth_cap=2))
     new = sum(map(frontier.offer_all, pieces))
     frontier.flush()
     contents, said = contents_of(partition), contents_by(trace)
