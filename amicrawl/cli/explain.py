@@ -10,13 +10,14 @@ from __future__ import annotations
 import json
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from amicrawl.cli.options import AsOneObject, Depth, json_text
-from amicrawl.config import PREFIX, CrawlConfig, Rendering, Robots
+from amicrawl.config import PREFIX, CrawlConfig, Identity, Rendering, Robots
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection, date_in, make_selection
 from amicrawl.errors import InputError, UsageError
@@ -26,7 +27,7 @@ from amicrawl.listing import FILE_NAME, read_crawl_json
 from amicrawl.meguri import Status
 from amicrawl.politeness import RobotsCache, robots_url
 from amicrawl.terminal import harmless
-from amicrawl.urls import Canonical, Refused, canonical_form, fetchable
+from amicrawl.urls import Canonical, Refused, canonical_form, fetchable, url_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -268,7 +269,12 @@ def _of_calendar(config: CrawlConfig, url: str) -> RuleOutcome | None:
 def _of_robots(rules: Rules, url: str) -> RuleOutcome:
     """Return what the robots.txt that the crawl has kept says; without one, nothing."""
     origin = robots_url(url)
-    if _policy_for(rules.config, url) is Robots.IGNORE:
+    # As above.
+    from amicrawl.crawl import HostOverrides  # noqa: PLC0415
+
+    config, key_of = rules.config, partial(url_key, identity=Identity.CANONICAL)
+    overrides = HostOverrides(config.host_overrides, key_of=key_of)
+    if overrides.robots_at(url, config.robots) is Robots.IGNORE:
         return RuleOutcome(
             "robots", keeps_out=False, says="ignored: AMICRAWL_ROBOTS, or a host override"
         )
@@ -291,18 +297,6 @@ def _of_robots(rules: Rules, url: str) -> RuleOutcome:
     elif allowed:
         says = f"there is no {origin}, so nothing is forbidden"
     return RuleOutcome("robots", keeps_out=allowed is False, says=says)
-
-
-def _policy_for(config: CrawlConfig, url: str) -> Robots:
-    """Return what robots.txt decides at the host of *url*."""
-    target = fetchable(url)
-    name = "" if isinstance(target, Refused) else target.host.lower().rstrip(".")
-    while name:
-        policy = config.host_overrides.get(name, {}).get("robots")
-        if policy is not None:
-            return Robots(policy)
-        name = name.partition(".")[2]
-    return config.robots
 
 
 def _row(rules: Rules, url: str) -> dict[str, Any] | None:

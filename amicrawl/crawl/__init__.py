@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.extensions import CrawlExtension
     from amicrawl.crawl.feeding import offer_seed
     from amicrawl.crawl.guest.handler import make_wire_of_guest
+    from amicrawl.crawl.host_overrides import HostOverrides
     from amicrawl.crawl.links import is_of_a_page, provenance_of
     from amicrawl.crawl.list_fetching import fetched_list
     from amicrawl.crawl.partition_member import PartitionMember
@@ -57,6 +58,7 @@ else:
         CrawlExtension="extensions",
         offer_seed="feeding",
         make_wire_of_guest="guest.handler",
+        HostOverrides="host_overrides",
         is_of_a_page="links",
         provenance_of="links",
         fetched_list="list_fetching",
@@ -94,6 +96,7 @@ __all__ = [
     "BusyHosts",
     "CrawlArguments",
     "CrawlExtension",
+    "HostOverrides",
     "Links",
     "LoneChild",
     "PartitionMember",

@@ -189,7 +189,7 @@ class ArchiveAddon(RunHolder):
             _place(settings, "DOWNLOADER_MIDDLEWARES", path, 590)
         _leave_out_switched(settings)
         self.run = self._make_run(config, settings)
-        obeys = config.robots is not Robots.IGNORE or self.run.pacing.overrides.obey_somewhere
+        obeys = config.robots is not Robots.IGNORE or self.run.overrides.obey_somewhere
         settings.set("ROBOTSTXT_OBEY", obeys, "addon")
         self.run.obeys = settings.getbool("ROBOTSTXT_OBEY")
         if self.run.obeys:

@@ -24,10 +24,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from math import inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-from amicrawl.config import Robots
-from amicrawl.errors import UsageError
 from amicrawl.fetch import literal
 from amicrawl.politeness import (
     AdaptiveTimeout,
@@ -41,16 +39,14 @@ from amicrawl.politeness import (
 from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from amicrawl.capture import Capture
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl.decision import Ticket
+    from amicrawl.crawl.host_overrides import HostOverrides
     from amicrawl.politeness import HostBreaker
-    from amicrawl.urls import UrlKey
 
-
-T = TypeVar("T")
 
 _MOST_NAMES = 100_000
 _LEAST_PATIENCE = 0.25
@@ -61,13 +57,10 @@ _JITTER = 1.0
 class Pacing:
     """The gates of hosts and addresses, the pace, the bandwidth, and how long a response may take."""
 
-    def __init__(
-        self, config: CrawlConfig, breaker: HostBreaker, *, key_of: Callable[[str], UrlKey | Refused]
-    ) -> None:
-        """Follow *config*; raises UsageError where an override in it cannot be followed."""
-        self.overrides = Overrides(config.host_overrides, key_of=key_of)
-        delays = self.overrides.delays
-        self.gates = Gates(config.delay, config.per_host, delays=delays, limits=self.overrides.per_host)
+    def __init__(self, config: CrawlConfig, breaker: HostBreaker, overrides: HostOverrides) -> None:
+        """Follow *config*, and *overrides* for single hosts."""
+        delays = overrides.delays
+        self.gates = Gates(config.delay, config.per_host, delays=delays, limits=overrides.per_host)
         self.pace = HostPace(pace_rules(config), delays=delays)
         self.addresses: AddressPace | None = None
         """None where addresses have no pace of their own."""
@@ -320,84 +313,3 @@ def _authority(url: str) -> str:
     # A crawl does this for every page; the urls room knows more than that, and takes ten times as long.
     parts = url.split("/", 3)
     return parts[2] if len(parts) > 2 else ""
-
-
-class Overrides:
-    """What holds for single hosts, by `AMICRAWL_HOST_OVERRIDES`; empty for most crawls.
-
-    An override holds for the host that it names and for all below it. What robots.txt decides follows
-    the host of the URL, the longest name first. How often a host may be contacted follows its host key,
-    since hosts of one registered domain share a gate: of several overrides for one, the longest delay
-    and the smallest number count.
-    """
-
-    def __init__(
-        self, given: Mapping[str, Mapping[str, Any]], *, key_of: Callable[[str], UrlKey | Refused]
-    ) -> None:
-        """Read *given*, by host name; *key_of* gives the key of a URL.
-
-        Raises UsageError for a name that is not a host, or a value that cannot be followed.
-        """
-        self.delays: dict[int, float] = {}
-        """Seconds between two requests, by host key."""
-        self.per_host: dict[int, int] = {}
-        """Requests that may be in flight at once, by host key."""
-        self._robots: dict[str, Robots] = {}
-        for name, values in given.items():
-            host = _host_key(name, key_of)
-            if (delay := _read(name, values, "delay", _seconds)) is not None:
-                self.delays[host] = max(delay, self.delays.get(host, 0.0))
-            if (limit := _read(name, values, "per_host", _count)) is not None:
-                self.per_host[host] = min(limit, self.per_host.get(host, limit))
-            if (robots := _read(name, values, "robots", Robots)) is not None:
-                self._robots[name.lower().rstrip(".")] = robots
-        self.has_robots = bool(self._robots)
-        """Whether anything is said of robots.txt."""
-
-    @property
-    def obey_somewhere(self) -> bool:
-        """Whether robots.txt decides something at one of the hosts."""
-        return any(robots is not Robots.IGNORE for robots in self._robots.values())
-
-    def robots_of(self, host: str, default: Robots) -> Robots:
-        """Return what robots.txt decides at *host*, a name; *default* where nothing is said of it."""
-        name = host.lower().rstrip(".")
-        while self._robots and name:
-            if name in self._robots:
-                return self._robots[name]
-            name = name.partition(".")[2]
-        return default
-
-
-def _host_key(name: str, key_of: Callable[[str], UrlKey | Refused]) -> int:
-    key = None if not name or set("/@?#") & set(name) else key_of(f"http://{name}/")
-    if key is None or isinstance(key, Refused):
-        raise UsageError(f"Setting AMICRAWL_HOST_OVERRIDES has {name!r}, which is not a host name.")
-    return key.host
-
-
-def _read(name: str, values: Mapping[str, Any], what: str, convert: Callable[[Any], T]) -> T | None:
-    """Return what *values*, those for the host *name*, say of *what*; None where they do not."""
-    if what not in values:
-        return None
-    try:
-        return convert(values[what])
-    except (TypeError, ValueError) as error:
-        raise UsageError(
-            f"Setting AMICRAWL_HOST_OVERRIDES has {what} = {values[what]!r} for {name}: "
-            "that cannot be followed. See docs/politeness.md."
-        ) from error
-
-
-def _seconds(value: object) -> float:
-    seconds = float(str(value))
-    if not 0 <= seconds < 1e9:
-        raise ValueError
-    return seconds
-
-
-def _count(value: object) -> int:
-    count = int(str(value))
-    if count < 1:
-        raise ValueError
-    return count

@@ -63,7 +63,7 @@ from amicrawl.politeness import (
     row_of_verdict,
 )
 from amicrawl.record import OF_SEED, Provenance
-from amicrawl.urls import Refused, fetchable
+from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -142,7 +142,7 @@ class RobotsMiddleware:
         origin = robots_url(url)
         if words.get("dont_obey_robotstxt") or isinstance(origin, Refused):
             return None
-        policy = self._policy_for(url) if self._run.pacing.overrides.has_robots else self._policy
+        policy = self._run.overrides.robots_at(url, self._policy)
         if policy is Robots.IGNORE:
             return None
         verdict = self._known.find(origin, now=time.time())
@@ -173,12 +173,6 @@ class RobotsMiddleware:
             return self._wait(ticket, until=verdict.expires)
         self._crawler.stats.inc_value("amicrawl/robots/refused")
         return Decision(Disposition.GIVEN_UP, verdict.reason, Failure.ROBOTS_DENIED)
-
-    def _policy_for(self, url: str) -> Robots:
-        """Return what robots.txt decides at the host of *url*, where single hosts have their own."""
-        target = fetchable(url)
-        host = "" if isinstance(target, Refused) else target.host
-        return self._run.pacing.overrides.robots_of(host, self._policy)
 
     def _heed(self, origin: str, verdict: RobotsVerdict, url: str) -> None:
         """Do what is done once for an origin, whether its robots.txt was requested now or known."""

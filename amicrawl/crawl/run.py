@@ -16,6 +16,7 @@ from amicrawl.config import Identity
 from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.feeding import LeftOut
+from amicrawl.crawl.host_overrides import HostOverrides
 from amicrawl.crawl.in_force import InForce
 from amicrawl.crawl.opening import Opening, check_directory, opened_partition
 from amicrawl.crawl.output import HeldArchive, Output
@@ -97,7 +98,9 @@ class Run(CrawlState):
         self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
         self.limit.change_maximum(most_at_once(config.inflight_max))
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
-        self.pacing = Pacing(config, self.breaker, key_of=self.key_of)
+        self.overrides = HostOverrides(config.host_overrides, key_of=self.key_of)
+        """What holds for single hosts."""
+        self.pacing = Pacing(config, self.breaker, self.overrides)
         self.gates, self.pace = self.pacing.gates, self.pacing.pace
         self.left_out = LeftOut(config.directory, record=self.record_skipped)
         """The lines of the seed list for which nothing is requested."""

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 ORIGIN = "http://a.example/robots.txt"
 
 
-def robots_said(directory: Path, *origins: dict[str, Any]) -> str:
-    """Return what is said of robots.txt where a crawl kept *origins*."""
+def robots_said(directory: Path, *origins: dict[str, Any], **given: Any) -> str:
+    """Return what is said of robots.txt where a crawl with the settings *given* kept *origins*."""
     (directory / "frontier").mkdir()
     snapshot = directory / "frontier" / "snap-1.meguri"
     write_partition(empty_partition(), snapshot, disk=Disk(), options=WriteOptions(schedule=True))
-    settings = {"delay": CrawlConfig().delay}
+    settings = {"delay": CrawlConfig().delay, **given}
     requested = {"url": "http://a.example/"}
     (directory / "crawl.json").write_text(json.dumps({"settings": settings, "asked": requested}))
     known = {"agent": "amicrawl/1", "origins": origins}
@@ -58,6 +58,13 @@ def test_a_robots_txt_allows_only_where_there_is_one(
     tmp_path: Path, known: list[dict[str, Any]], says: str
 ) -> None:
     assert robots_said(tmp_path, *known) == says
+
+
+@pytest.mark.parametrize("name", ["a.example", "A.Example.", "EXAMPLE"])
+def test_an_override_holds_for_a_host_however_its_name_is_written(tmp_path: Path, name: str) -> None:
+    forbids = origin("rules", robots="User-agent: *\nDisallow: /x\n")
+    said = robots_said(tmp_path, forbids, host_overrides={name: {"robots": "ignore"}})
+    assert said == "ignored: AMICRAWL_ROBOTS, or a host override"
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import pytest
 
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.dispatcher import Dispatcher
+from amicrawl.crawl.host_overrides import HostOverrides
 from amicrawl.crawl.pacing import Pacing
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.politeness import HostBreaker
@@ -21,7 +22,8 @@ BURST = 32
 
 
 def pacing_without_delays() -> Pacing:
-    return Pacing(CrawlConfig(delay=0), HostBreaker(1, max_retries=0), key_of=lambda _: UrlKey(0, 0))
+    overrides = HostOverrides({}, key_of=lambda _: UrlKey(0, 0))
+    return Pacing(CrawlConfig(delay=0), HostBreaker(1, max_retries=0), overrides)
 
 
 class Rows:

@@ -21,11 +21,13 @@ from hypothesis import strategies as st
 from amicrawl.capture import Failure
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.decision import Ticket
+from amicrawl.crawl.host_overrides import HostOverrides
 from amicrawl.crawl.pacing import Pacing
 from amicrawl.disk import Disk
 from amicrawl.frontier import DurableFrontier, Outcome
 from amicrawl.meguri import LivePartition, deal_frontier, gather_frontiers
 from amicrawl.politeness import HostBreaker, InflightLimit
+from amicrawl.urls import UrlKey
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -89,7 +91,7 @@ class Process:
         self.directory, self.server, self.began = directory, server, server.now
         config = CrawlConfig(delay=1.0, per_host=1, address_delay=0.0, backoff_max=300.0)
         breaker = HostBreaker(1000, max_retries=2)
-        self.pacing = Pacing(config, breaker, key_of=None)  # type: ignore[arg-type]
+        self.pacing = Pacing(config, breaker, HostOverrides({}, key_of=lambda _: UrlKey(0, 0)))
         self.partition = LivePartition(directory, disk=Disk(), hour=int(server.now // 3600), meta=META)
         self.frontier = DurableFrontier(
             self.partition,

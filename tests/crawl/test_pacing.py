@@ -11,7 +11,8 @@ from loopback import PROJECT
 
 from amicrawl.config import CrawlConfig, Identity, Robots
 from amicrawl.crawl.decision import Ticket
-from amicrawl.crawl.pacing import AddressPace, Overrides, Pacing
+from amicrawl.crawl.host_overrides import HostOverrides
+from amicrawl.crawl.pacing import AddressPace, Pacing
 from amicrawl.errors import UsageError
 from amicrawl.frontier import Outcome
 from amicrawl.politeness import Gates, HostBreaker
@@ -36,8 +37,8 @@ def host_key(name: str) -> int:
     return key.host
 
 
-def overrides(given: dict[str, dict[str, Any]]) -> Overrides:
-    return Overrides(given, key_of=key_of)
+def overrides(given: dict[str, dict[str, Any]]) -> HostOverrides:
+    return HostOverrides(given, key_of=key_of)
 
 
 def test_the_longest_delay_and_the_smallest_number_count_for_a_host_key() -> None:
@@ -57,12 +58,12 @@ def test_robots_follow_the_longest_name_that_the_host_lies_under() -> None:
     read = overrides(
         {"example.org": {"robots": "ignore"}, "www.Example.org": {"robots": "obey-but-fetch-requisites"}}
     )
-    assert read.robots_of("example.org", Robots.OBEY) is Robots.IGNORE
-    assert read.robots_of("a.b.example.org.", Robots.OBEY) is Robots.IGNORE
-    assert read.robots_of("WWW.example.org", Robots.OBEY) is Robots.REQUISITES
-    assert read.robots_of("notexample.org", Robots.OBEY) is Robots.OBEY
+    assert read.robots_at("http://example.org/", Robots.OBEY) is Robots.IGNORE
+    assert read.robots_at("https://a.b.example.org./x", Robots.OBEY) is Robots.IGNORE
+    assert read.robots_at("http://WWW.example.org:8080/", Robots.OBEY) is Robots.REQUISITES
+    assert read.robots_at("http://notexample.org/", Robots.OBEY) is Robots.OBEY
     assert read.obey_somewhere
-    assert not overrides({"a.org": {"delay": 1}}).has_robots
+    assert not overrides({"a.org": {"delay": 1}}).obey_somewhere
 
 
 @pytest.mark.parametrize(
@@ -85,7 +86,8 @@ def test_an_override_that_cannot_be_followed_is_said(given: dict[str, dict[str, 
 
 
 def pacing(**config: Any) -> Pacing:
-    return Pacing(CrawlConfig(**config), HostBreaker(3, max_retries=4), key_of=key_of)
+    made = CrawlConfig(**config)
+    return Pacing(made, HostBreaker(3, max_retries=4), overrides(made.host_overrides))
 
 
 def test_a_delay_of_a_hosts_own_may_be_shorter_and_is_not_undone_by_its_responses() -> None:
