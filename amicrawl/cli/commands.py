@@ -6,6 +6,7 @@ together take seconds to load, and a list has no use for the rest of them. A tes
 
 from __future__ import annotations
 
+import gc
 import inspect
 import os
 import re
@@ -196,6 +197,10 @@ def _begun(invoke: Callable[..., Any], context: Any) -> Any:
     for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, signal.SIG_DFL)):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
+    # What is imported by now stays. Python would look through it for cycles at the end, which takes
+    # longer than many a command.
+    if not gc.get_freeze_count():
+        gc.freeze()
     return invoke(context)
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -109,3 +111,13 @@ def test_nothing_in_a_url_reaches_the_terminal_raw(app: typer.Typer) -> None:
 def test_no_url_is_wrong_usage(app: typer.Typer) -> None:
     with pytest.raises(UsageError, match="No URL was given"):
         run(app)
+
+
+def test_what_a_command_is_made_of_is_not_looked_through_for_cycles() -> None:
+    """Python would do so at the end, which takes longer than many a command."""
+    program = (
+        "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 10_000))\n"
+        "from amicrawl.cli import app; app(['url', 'http://a.example/'])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"

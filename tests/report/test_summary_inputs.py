@@ -16,6 +16,7 @@ from index.archive_files import exchange, packed
 from report.summary_lines import DIGEST, cdx11, counts_of
 from typer.testing import CliRunner
 
+from amicrawl.archive.arrow_texts import texts_from
 from amicrawl.archive.report.counts import CDX_SUMMARY
 from amicrawl.archive.report.counts_json import counts_to_json, report_to_json, summary_to_json
 from amicrawl.archive.report.figures import (
@@ -28,7 +29,7 @@ from amicrawl.archive.report.figures import (
     summary_of,
 )
 from amicrawl.archive.report.inputs import files_of
-from amicrawl.archive.report.parquet import base32_of
+from amicrawl.archive.report.parquet import in_base32
 from amicrawl.archive.report.reading import read_counts
 from amicrawl.capture import Failure
 from amicrawl.cli import app
@@ -419,7 +420,12 @@ def test_a_payload_is_known_by_its_digest_however_that_is_written(tmp_path: Path
     """Indexers write it with and without `sha1:`, an index of a crawl in hexadecimal digits."""
     labelled = counts_of(cdx11(), cdx11(digest="sha1:SUYN7XTFAOFZ7RB6PQSUDVXZV6DPKAS3"))
 
-    assert base32_of("9530dfde65038b9fc43e7c2541d6f9af86f5025b") == DIGEST.encode()
+    sha1 = "9530dfde65038b9fc43e7c2541d6f9af86f5025b"
+    others = ["", sha1[1:], f"{sha1[1:]} ", f"{sha1}\n", "\u00e9" * 20, DIGEST]
+    written = in_base32(texts_from([others[0], sha1, None, *others[1:], sha1.upper()]).cast(pa.binary()))
+    expected = [others[0], DIGEST, "", *others[1:], DIGEST]
+    assert [each.decode() for each in written.to_pylist()] == expected
+    assert in_base32(texts_from([]).cast(pa.binary())).to_pylist() == []
     assert str(duplicates(labelled)) == "1"
 
 

@@ -9,7 +9,6 @@ from the narrow columns of a table, at many million rows a second: the keys alon
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import Counter
 from itertools import chain
@@ -18,13 +17,18 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from amicrawl.archive.arrow_texts import (
     lengths_of,
+    mask_from,
     missing_in,
     numbers_from,
     numbers_of,
     octets_from,
+    octets_of,
+    taken,
+    texts_of,
     truths,
 )
 from amicrawl.archive.location import is_uri
@@ -49,7 +53,9 @@ CAPTURES_COLUMNS = frozenset({"url", "fetched_at", "warc_length"})
 """Columns by which a `captures.parquet` is known."""
 
 _ROWS = 1 << 16
-_HEX_DIGITS = 40
+_SHA1 = "^[0-9A-Fa-f]{40}$"
+_BASE32 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567", np.uint8)
+_NOTHING, _REVISIT = octets_from([b"", b"warc/revisit"])
 _ERRORS = ("utf-8", "surrogateescape")
 _FACETS = {
     "content_mime_detected": "mime-detected",
@@ -169,21 +175,21 @@ def _of_table(rows: pa.RecordBatch, partitions: dict[str, str]) -> Lines:
 
 def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
     names = set(rows.schema.names)
+    nothing = pa.nulls(len(rows), pa.binary())
     began = _numbers(rows["fetched_at"], missing=0)
     if "duration_ms" in names:
         began = began - _numbers(rows["duration_ms"], missing=0)
-    mime = [media_type(value) for value in _listed(rows, "content_type", "")]
-    revisit = _listed(rows, "unchanged", default=False)
+    mime = _media_types(_octets(rows["content_type"]) if "content_type" in names else nothing)
+    if "unchanged" in names:
+        mime = pc.if_else(mask_from(truths(rows["unchanged"].cast(pa.bool_()))), _REVISIT, mime)
     columns = {
-        "key": octets_from([surt(url).encode(*_ERRORS) for url in _listed(rows, "url", "")]),
+        "key": octets_from([surt(url).encode(*_ERRORS) for url in _urls(rows)]),
         "time": digits_of(numbers_from(began, kind=pa.timestamp("ms"))),
-        "mime": octets_from(
-            [b"warc/revisit" if same else one for one, same in zip(mime, revisit, strict=True)]
-        ),
+        "mime": mime,
         "status": _status(rows["status"]) if "status" in names else np.full(len(rows), -1),
         "size": _sizes(rows["warc_length"]),
         "url": _octets(rows["url"]),
-        "digest": octets_from([base32_of(one) for one in _listed(rows, "digest", "")]),
+        "digest": in_base32(_octets(rows["digest"]) if "digest" in names else nothing),
     }
     if "truncated" in names:
         columns["truncated"] = _octets(rows["truncated"])
@@ -197,25 +203,31 @@ def _those(batch: pa.RecordBatch, wanted: Flags, reason: str) -> Lines:
     return Lines(chosen(batch, wanted), Counter({reason: lost} if lost else {}))
 
 
-def base32_of(digest: str) -> bytes:
-    """Return a SHA-1 in hexadecimal digits the way indexes write it; anything else as it is."""
-    try:
-        octets = bytes.fromhex(digest) if len(digest) == _HEX_DIGITS else b""
-    except ValueError:
-        octets = b""
-    return base64.b32encode(octets) if octets else digest.encode("utf-8", "surrogatepass")
+def in_base32(digests: Any) -> Any:
+    """Return *digests*, octets, as indexes write them: each SHA-1 in hexadecimal digits in base32."""
+    are_sha1 = truths(pc.match_substring_regex(digests, _SHA1))
+    octets, cuts = octets_of(taken(digests, np.flatnonzero(are_sha1)))
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(octets[: cuts[-1]].tobytes().decode()), np.uint8))
+    digits = _BASE32[np.packbits(bits.reshape(-1, 5), axis=1) >> 3]
+    written = texts_of(digits, np.arange(0, len(digits) + 1, 32, dtype=np.int32), kind=pa.binary())
+    return pc.replace_with_mask(pc.fill_null(digests, _NOTHING), mask_from(are_sha1), written)
+
+
+def _media_types(declared: Any) -> Any:
+    """Return `media_type` of each of *declared*, octets, of which few differ."""
+    encoded = declared.dictionary_encode(null_encoding="encode")
+    known = [media_type((each or b"").decode(*_ERRORS)) for each in encoded.dictionary.to_pylist()]
+    return octets_from(known).take(encoded.indices)
 
 
 def media_type(content_type: str) -> bytes:
     """Return the media type in a Content-Type, lower case and without parameters; a hyphen if none."""
     named = content_type.partition(";")[0].strip().lower()
-    return named.encode("utf-8", "surrogatepass") or b"-"
+    return named.encode(*_ERRORS) or b"-"
 
 
-def _listed(rows: pa.RecordBatch, name: str, default: Any) -> list[Any]:
-    if name not in rows.schema.names:
-        return [default] * len(rows)
-    return [default if value is None else value for value in rows[name].to_pylist()]
+def _urls(rows: pa.RecordBatch) -> list[str]:
+    return ["" if url is None else url for url in rows["url"].to_pylist()]
 
 
 def _octets(column: Any) -> Any:
