@@ -139,6 +139,28 @@ def test_patience_bounds_the_wait_for_the_first_byte_and_nothing_else(
     capture.body.close()
 
 
+@pytest.mark.slow
+def test_the_first_byte_is_waited_for_from_the_moment_at_which_all_is_sent(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    body, came = bytes(16 << 20), []
+
+    def serve(connection: socket.socket) -> None:
+        # Longer than the wait for the first byte, while more is to be sent than sockets hold.
+        time.sleep(1.0)
+        while data := connection.recv(1 << 20):
+            came.append(len(data))
+
+    async def fetch(url: str) -> Capture:
+        async with make_wire(wire={"patience": AdaptiveTimeout(0.6, 0.6)}) as wire:
+            return await wire.fetch(WireRequest(url=url, method="POST", body=body))
+
+    with LoopbackServer(serve) as server:
+        capture = run(fetch(server.url))
+    assert capture.failure_detail == "No response began within 0.6 s."
+    assert sum(came) > len(body)
+
+
 @pytest.mark.parametrize("patient", [True, False], ids=["whole time", "first byte"])
 @pytest.mark.parametrize("size", [5, 6_000_000], ids=["in the socket", "more than a socket holds"])
 def test_a_response_that_came_while_the_process_was_stopped_is_kept(

@@ -379,6 +379,26 @@ def test_a_session_is_resumed_and_what_its_handshake_showed_holds(
     assert captures[2].tls.version == f"tls/1.{2 if version is ssl.TLSVersion.TLSv1_2 else 3}"
 
 
+def test_a_server_that_resumes_no_session_is_judged_by_the_certificate_that_it_shows_now(
+    run: Run, make_wire: Callable[..., Wire], authority: trustme.CA, ca_file: Path
+) -> None:
+    contexts = [context(authority), context(trustme.CA())]
+
+    def serve(connection: socket.socket) -> None:
+        secured(contexts.pop(0), always(OK + FIVE))(connection)
+
+    async def fetch(url: str) -> list[Capture]:
+        async with make_wire(wire={"tls": TlsPolicy.RECORD, "ca_file": ca_file}) as wire:
+            closing = [(b"Connection", b"close")]
+            return [await wire.fetch(WireRequest(url=url, fields=closing)) for _ in range(2)]
+
+    with LoopbackServer(serve) as server:
+        captures = run(fetch(server.url.replace("http:", "https:")))
+    assert [content(capture) for capture in captures] == [b"hello"] * 2
+    assert [tls.verified for each in captures if (tls := each.tls)] == [True, False]
+    assert len({tls.certificate for each in captures if (tls := each.tls)}) == 2
+
+
 def test_http_1_1_is_the_protocol_that_is_offered(
     fetch_from: Callable[..., Capture], authority: trustme.CA
 ) -> None:

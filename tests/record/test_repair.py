@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,27 @@ def test_an_untouched_directory_stays_untouched(tmp_path: Path) -> None:
     repaired = repair(tmp_path, disk=QuickDisk())
     assert not repaired.found_anything
     assert names_in(tmp_path) == ["foreign-00000.warc.gz.open", "notes.txt"]
+
+
+@pytest.mark.parametrize(
+    ("warcinfo", "is_ours"), [("software: amicrawl/0.1", True), ("software: other/0.1", False)]
+)
+def test_a_file_of_another_prefix_is_ours_if_its_first_record_says_so(
+    tmp_path: Path, warcinfo: str, is_ours: bool
+) -> None:
+    """The `crawl.json` that names the prefix is written last, and a kill may come before."""
+    leave(tmp_path, *pages(2), prefix="mine")
+    path = tmp_path / "mine-00000.warc.gz.open"
+    with path.open("rb") as stream:
+        first = next(iter(Members(stream)))
+    content = path.read_bytes()
+    said = gzip.decompress(content[: first.length])
+    changed = re.sub(rb"(?m)^software: [^\r]*", warcinfo.encode(), said)
+    length = len(changed) - len(said) + first.block_length
+    changed = re.sub(rb"(?m)^Content-Length: \d+", b"Content-Length: %d" % length, changed, count=1)
+    path.write_bytes(gzip.compress(changed) + content[first.length :])
+    assert bool(repair(tmp_path, disk=QuickDisk()).sealed) is is_ours
+    assert path.exists() is not is_ours
 
 
 def test_wherever_the_warc_file_is_cut_it_is_repaired(tmp_path: Path) -> None:

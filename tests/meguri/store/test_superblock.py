@@ -73,6 +73,7 @@ def test_a_superblock_that_is_too_short_has_lost_a_slot_or_both(size: int) -> No
         (30, b"\xff"),
         (4, struct.pack("<Q", 2**63)),
         (12, struct.pack("<Q", 2**64 - 1)),
+        (20, struct.pack("<Q", 2**63)),
     ],
 )
 def test_a_slot_with_a_right_checksum_and_no_sense_is_damaged(at: int, written: bytes) -> None:
