@@ -233,12 +233,13 @@ def text_of_page(pieces: Iterable[Piece]) -> str:
 
 def _line_of(written: str, *, is_kept: bool) -> str:
     """Return one line of what is *written* between two blocks, or its own lines where they are kept."""
-    # What is printable has no control character, and no white space but blanks.
-    if not written.isprintable() and _CONTROLS.search(written):
-        written = _CONTROLS.sub(" ", written)
     if is_kept:
-        return _LINE_END.sub("\n", written).removeprefix("\n").rstrip()
-    return " ".join(written.split())
+        return _LINE_END.sub("\n", _CONTROLS.sub(" ", written)).removeprefix("\n").rstrip()
+    line = " ".join(written.split())
+    # What is printable has no control character.
+    if not line.isprintable() and _CONTROLS.search(line):
+        line = " ".join(_CONTROLS.sub(" ", line).split())
+    return line
 
 
 def plain_text(text: str) -> str:
