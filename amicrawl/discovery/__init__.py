@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from amicrawl.discovery.charset import charset_of
-    from amicrawl.discovery.coding import decoded
+    from amicrawl.discovery.coding import charset_of, decoded
     from amicrawl.discovery.dates import Calendars, DatedUrl, date_in
     from amicrawl.discovery.ignores import Ignored, IgnoreSet, ignore_set, set_names
     from amicrawl.discovery.kinds import Kind, Link
@@ -43,7 +42,7 @@ else:
         Selection="selection",
         Shape="shape",
         ShapeLimits="shape",
-        charset_of="charset",
+        charset_of="coding",
         decoded="coding",
         extract="links",
         has_scope="selection",

@@ -24,8 +24,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
-from amicrawl.discovery import coding, css, markup, scripts
-from amicrawl.discovery.charset import UTF_8, charset_of, decoded, transcoded
+from amicrawl.discovery import css, markup, scripts
+from amicrawl.discovery.coding import UTF_8, charset_of, decoded, text_in, transcoded
 from amicrawl.discovery.kinds import Found, Kind, Link, kind_of_relation
 from amicrawl.jsontext import parsed
 from amicrawl.seed import NotASeedError, entries_of
@@ -140,10 +140,10 @@ def links_of(capture: Capture, url: str, *, is_sitemap: bool, document: str = ""
 def payload_of(capture: Capture, limit: int) -> bytes:
     """Return at most *limit* bytes of the body of *capture*, its codings undone as far as they go."""
     codings = b",".join(value for name, value in capture.fields if name.lower() == b"content-encoding")
-    payload = coding.decoded(capture.payload(), codings, limit=limit)
+    payload = decoded(capture.payload(), codings, limit=limit)
     if payload.startswith(b"\x1f\x8b"):
         # A sitemap in a file of its own packing, or a page that was packed without a word of it.
-        payload = coding.decoded([payload], b"gzip", limit=limit)
+        payload = decoded([payload], b"gzip", limit=limit)
     return payload
 
 
@@ -202,7 +202,7 @@ def extract(
         return _resolved((of_header, (gathered, page, charset)), limits)
     if read_as == "text/css":
         charset = charset_of(payload, content_type)
-        of_sheet = _gathered(css.references(decoded(payload, charset)), limits)
+        of_sheet = _gathered(css.references(text_in(payload, charset)), limits)
         return _resolved((of_header, (of_sheet, url, charset)), limits)
     read = _READ.get(read_as)
     found = _gathered(read(payload, url), limits) if read is not None else {}

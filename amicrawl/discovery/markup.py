@@ -18,7 +18,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.discovery import css, scripts
-from amicrawl.discovery.charset import UTF_8, decoded
+from amicrawl.discovery.coding import UTF_8, text_in
 from amicrawl.discovery.kinds import Found, Kind, kind_of_relation
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class _Reader:
                     return
             written = self._payload[tag.start(2) : tag.end(2)]
             if name == b"a" and (anchor := _ANCHOR.match(written)):
-                yield decoded(anchor[1], self._charset), Kind.LINK, "a href"
+                yield text_in(anchor[1], self._charset), Kind.LINK, "a href"
                 continue
             yield from self._of_tag(name, written)
             if name in _RAW:
@@ -183,7 +183,7 @@ class _Reader:
             yield from css.references(self._value(attributes, b"style"))
 
     def _value(self, attributes: Attributes, name: bytes) -> str:
-        text = decoded(attributes.get(name, b""), self._charset)
+        text = text_in(attributes.get(name, b""), self._charset)
         return _ENTITY.sub(_character, text) if "&" in text else text
 
     def _base(self, attributes: Attributes) -> Iterator[Found]:
@@ -198,7 +198,7 @@ class _Reader:
 
     def _text(self, name: bytes, written: bytes, content: bytes) -> Iterator[Found]:
         if name == b"style":
-            yield from css.references(decoded(content, self._charset))
+            yield from css.references(text_in(content, self._charset))
         elif b'"imports"' in content and b"importmap" in written.lower():
             entries = scripts.import_map(content)
             if len(self._imports) < scripts.MOST_IN_MAP:

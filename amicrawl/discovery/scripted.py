@@ -18,7 +18,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.discovery.charset import charset_of, transcoded
+from amicrawl.discovery.coding import charset_of, transcoded
 from amicrawl.discovery.links import payload_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from itertools import chain
 from math import inf
 from typing import TYPE_CHECKING
 
-from amicrawl.frontier.host_queue import HostQueue
-from amicrawl.frontier.rotation import Rotation
+from amicrawl.frontier.rotation import HostQueue, Rotation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -25,8 +25,18 @@ from amicrawl.urls.canonical import (
 from amicrawl.urls.fetchable import Base, Fetchable, fetchable, resolve, without_userinfo
 from amicrawl.urls.grammar import WHITE_SPACE, Reason, Refused, octets, text_of
 from amicrawl.urls.host import is_loopback
-from amicrawl.urls.key import Grouping, UrlKey, host_group, host_key, path_key, seed_key, url_key
-from amicrawl.urls.suffix import covered_by_rules, exceptions, registrable_domain
+from amicrawl.urls.key import (
+    Grouping,
+    UrlKey,
+    covered_by_rules,
+    exceptions,
+    host_group,
+    host_key,
+    path_key,
+    registrable_domain,
+    seed_key,
+    url_key,
+)
 from amicrawl.urls.surt import surt
 
 __all__ = [

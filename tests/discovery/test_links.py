@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from amicrawl.discovery import Kind, Link, LinkLimits, extract
-from amicrawl.discovery.charset import charset_of
+from amicrawl.discovery.coding import charset_of
 from amicrawl.discovery.markup import MOST_ATTRIBUTES
 from amicrawl.urls import fetchable, resolve
 

@@ -8,9 +8,8 @@ from itertools import count
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.host_queue import HostQueue
 from amicrawl.frontier.places import order_at, order_of, place
-from amicrawl.frontier.rotation import Rotation
+from amicrawl.frontier.rotation import HostQueue, Rotation
 
 NUMBERS = count(1)
 
