@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
+from amicrawl.clock import unix_ms
 from amicrawl.message import header_fields, noted_fields, payload_blocks
 from amicrawl.urls import resolve, text_of, without_userinfo
 
@@ -172,6 +173,11 @@ class Capture:
         return self.started + timedelta(milliseconds=self.duration_ms)
 
     @cached_property
+    def started_ms(self) -> int:
+        """Unix milliseconds of `started`."""
+        return unix_ms(self.started)
+
+    @cached_property
     def received(self) -> int:
         """Bytes of head and body as received; to be requested once both are there."""
         return len(self.head) + len(self.body)
@@ -189,8 +195,10 @@ class Capture:
     @cached_property
     def content_type(self) -> str:
         """The first Content-Type of the final response as text; empty where there is none."""
-        found = (value for name, value in self.noted if name.lower() == b"content-type")
-        return text_of(next(found, b""))
+        for name, value in self.noted:
+            if name.lower() == b"content-type":
+                return text_of(value)
+        return ""
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of the response header *name* (any case), or None."""

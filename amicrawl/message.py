@@ -96,7 +96,7 @@ def header_fields(head: bytes) -> list[tuple[bytes, bytes]]:
     before the colon are dropped from the name.
     """
     if REGULAR_HEAD.fullmatch(head):
-        return _regular_fields(_FIELD, head)
+        return fields_of_regular(head, _FIELD)
     fields: list[tuple[bytes, bytes]] = []
     folded: list[bytes] = []
     for line in final_head(head).lstrip(b"\r\n").split(b"\n")[1:]:
@@ -114,14 +114,18 @@ def header_fields(head: bytes) -> list[tuple[bytes, bytes]]:
     return fields
 
 
-def noted_fields(head: bytes, *, regular: bool = False) -> list[tuple[bytes, bytes]]:
-    """Return those of `header_fields` whose names are in `NOTED`; *regular*: `REGULAR_HEAD` matches."""
-    if regular:
-        return _regular_fields(_NOTED_FIELD, head)
+def noted_fields(head: bytes) -> list[tuple[bytes, bytes]]:
+    """Return those of `header_fields` whose names are in `NOTED`."""
     return [field for field in header_fields(head) if field[0].lower() in NOTED]
 
 
-def _regular_fields(pattern: re.Pattern[bytes], head: bytes) -> list[tuple[bytes, bytes]]:
+def fields_of_regular(
+    head: bytes, pattern: re.Pattern[bytes] = _NOTED_FIELD
+) -> list[tuple[bytes, bytes]]:
+    """Return those of `header_fields` that *pattern* finds in *head*, which `REGULAR_HEAD` matches.
+
+    By default those whose names are in `NOTED`.
+    """
     fields: list[tuple[bytes, bytes]] = pattern.findall(head)
     if b" \r" in head or b"\t\r" in head:
         fields = [(name, value.rstrip(b" \t")) for name, value in fields]

@@ -6,10 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from amicrawl.clock import unix_ms
 from amicrawl.frontier import Found, Outcome
 from amicrawl.politeness import retry_after_seconds
-from amicrawl.record import OF_SEED, Provenance, validators_of
+from amicrawl.record import OF_SEED, Provenance, description_of
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture, Failure
@@ -115,14 +114,15 @@ def outcome_of(item: CaptureItem) -> Outcome:
 
 
 def _found(item: CaptureItem) -> Found:
-    etag, last_modified = validators_of(item)
+    # Its row has been made by then, in a crawl.
+    _, etag, last_modified = item.described or description_of(item)
     original = item.original
     if original is None:
         return Found(
             item.digest,
             etag,
             last_modified,
-            captured_at=unix_ms(item.capture.started),
+            captured_at=item.capture.started_ms,
             payload_digest=item.payload_digest,
         )
     return Found(

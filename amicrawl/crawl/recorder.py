@@ -45,6 +45,8 @@ class ArchiveWriter(Protocol):
 
 
 Waiting = tuple["CaptureItem", "asyncio.Future[None]"]
+Batch = tuple["list[CaptureItem]", "list[asyncio.Future[None]]"]
+"""Items, and the future of each."""
 
 
 class Recorder:
@@ -110,39 +112,41 @@ class Recorder:
         """Run on the thread until the order to seal comes."""
         more = True
         while more:
-            batch, more = self._take()
-            self._guarded(self._write, batch)
-            if batch:
-                self._in_loop(self._resolve, batch)
+            (items, futures), more = self._take()
+            self._guarded(self._write, items)
+            if futures:
+                self._in_loop(self._resolve, futures)
         self._guarded(self._seal_keeper)
         self._in_loop(self._resolve_sealed)
 
-    def _take(self) -> tuple[list[Waiting], bool]:
+    def _take(self) -> tuple[Batch, bool]:
         """Return what waits, at most one batch, and whether more may come."""
-        batch: list[Waiting] = []
+        items: list[CaptureItem] = []
+        futures: list[asyncio.Future[None]] = []
         size = 0
         try:
             entry = self._queue.get(timeout=_LULL if self._unforced else None)
             while True:
                 if entry is None:
-                    return batch, False
-                batch.append(entry)
-                size += entry[0].capture.received
-                if len(batch) >= _BATCH_ITEMS or size >= _BATCH_BYTES:
+                    return (items, futures), False
+                item, future = entry
+                items.append(item)
+                futures.append(future)
+                size += item.capture.received
+                if len(items) >= _BATCH_ITEMS or size >= _BATCH_BYTES:
                     break
                 entry = self._queue.get_nowait()
         except Empty:
             pass
-        return batch, True
+        return (items, futures), True
 
-    def _write(self, batch: list[Waiting]) -> None:
-        items = [item for item, _ in batch]
+    def _write(self, items: list[CaptureItem]) -> None:
         for stage in self._stages:
             stage.add(*items)
         if self._keeper is not None:
             self._keeper.commit()
         # One commit in a lull is enough: after a second it has forced everything to disk.
-        self._unforced = bool(batch)
+        self._unforced = bool(items)
 
     def _seal_keeper(self) -> None:
         if self._keeper is not None:
@@ -178,8 +182,8 @@ class Recorder:
             # The loop was closed between the question and the call: no task waits any more.
             return
 
-    def _resolve(self, batch: list[Waiting]) -> None:
-        for _, future in batch:
+    def _resolve(self, futures: list[asyncio.Future[None]]) -> None:
+        for future in futures:
             if future.done():
                 continue
             if self.fault is None:

@@ -42,7 +42,7 @@ class Dialer:
         self._resolver = resolver
         self._make_tls = tls
         self._tls: TlsClient | None = None
-        self._dials: dict[asyncio.Timeout, float] = {}
+        self.dials: dict[asyncio.Timeout, float] = {}
         """What is under way, and the moment at which its time is up."""
         self._aborted = ""
 
@@ -56,7 +56,7 @@ class Dialer:
         tried: list[str] = []
         # Timers of their own, thousands of them, would cost more than all else that is done here.
         scope = asyncio.timeout(None)
-        self._dials[scope] = time.monotonic() + within
+        self.dials[scope] = time.monotonic() + within
         try:
             async with scope:
                 return await self._dial(route, tried, within=within)
@@ -65,23 +65,18 @@ class Dialer:
             detail = self._aborted or "No connection was made in time."
             raise NotConnectedError(detail, failure, tried[-1] if tried else None) from None
         finally:
-            del self._dials[scope]
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether anything is under way."""
-        return bool(self._dials)
+            del self.dials[scope]
 
     def expire(self, now: float) -> None:
         """End the dials whose time is up at *now*."""
-        for scope in [scope for scope, due in self._dials.items() if due <= now]:
+        for scope in [scope for scope, due in self.dials.items() if due <= now]:
             if not scope.expired():
                 scope.reschedule(self._loop.time())
 
     def postpone(self, seconds: float) -> None:
         """Let no dial that is under way count *seconds* that have just passed."""
-        for scope in self._dials:
-            self._dials[scope] += seconds
+        for scope in self.dials:
+            self.dials[scope] += seconds
 
     def abort(self, why: str) -> None:
         """End every dial as a failure, those that come later, too."""

@@ -22,6 +22,7 @@ from amicrawl.message import (
     REGULAR_HEAD,
     ChunkReader,
     end_of_head,
+    fields_of_regular,
     final_head,
     header_fields,
     is_chunked,
@@ -101,7 +102,7 @@ def read_regular_head(data: bytes, *, method: str, limit: int) -> tuple[int, Hea
     if status < 200:
         return None
     section, version = data[:end], match[1].decode()
-    noted = noted_fields(section, regular=True)
+    noted = fields_of_regular(section)
     framing = _framing(method, status, version, fields=noted, regular=True)
     return end, Head(status, f"http/{version}", section, noted, framing)
 
@@ -114,7 +115,7 @@ def read_head(head: bytes, *, method: str) -> Head:
     match = _VERSION.match(head)
     version = match[1].decode() if match else ""
     regular = REGULAR_HEAD.fullmatch(head) is not None
-    noted = noted_fields(head, regular=regular)
+    noted = fields_of_regular(head) if regular else noted_fields(head)
     framing = _framing(method, status, version, fields=noted, regular=regular)
     return Head(status, f"http/{version}" if version else None, head, noted, framing)
 

@@ -280,10 +280,11 @@ class Wire:
         else:
             for exchange in [each for each in self._exchanges if each.wake_at <= now]:
                 exchange.wake(now)
-            self._dialer.expire(now)
+            if self._dialer.dials:
+                self._dialer.expire(now)
         self._timer = None
         self._lateness.due = inf
-        if self._exchanges or self._dialer.is_busy:
+        if self._exchanges or self._dialer.dials:
             self._watch_time()
 
     def _stood_still(self, seconds: float) -> None:
@@ -333,8 +334,9 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
     capture.protocol = section.protocol
     if section.framing.ends is Ends.BY_CHUNKS:
         capture.payload_digest = reader.payload_digest
-    # The head has been read already; this is the value that the property would work out again.
+    # The head has been read already; these are the values that the properties would work out again.
     capture.noted = section.noted
+    capture.received = len(reader.head) + len(exchange.body)
     return capture
 
 

@@ -152,7 +152,7 @@ class DurableFrontier(FrontierParts):
         whatever happens between, so that the crawl can leave attempts before the last out of the index.
         The row must be in flight.
         """
-        again = self._decide(self._flights.at(dispatch.key), outcome)
+        again = self._decide(self._flights[dispatch.key], outcome)
         return Settled.AGAIN if again else Settled.DONE
 
     def settle(self, key: UrlKey, outcome: Outcome, now: float) -> Settled:
@@ -162,7 +162,7 @@ class DurableFrontier(FrontierParts):
         """
         if self.closed:
             return _DONE
-        flight = self._flights.at(key)
+        flight = self._flights[key]
         again = self._decide(flight, outcome)
         if again:
             attempt = flight.attempt
@@ -190,7 +190,7 @@ class DurableFrontier(FrontierParts):
         """
         if self.closed:
             return
-        flight = self._flights.at(key)
+        flight = self._flights[key]
         if flight.received:
             raise AmicrawlError(f"URL key {key[0]:016x}:{key[1]:016x} has its response.")
         self._flights.response_received(flight)
@@ -205,7 +205,7 @@ class DurableFrontier(FrontierParts):
         """
         if self.closed:
             return
-        flight = self._flights.at(key)
+        flight = self._flights[key]
         if flight.attempt > 1:
             self._attempts[flight.number] = flight.attempt
         row = self._move(flight, Event.RELEASED)

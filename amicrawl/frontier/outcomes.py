@@ -184,12 +184,11 @@ def judge(
     once for each outcome. A response is final.
     """
     failure = outcome.failure
-    if failure is None:
+    if (failure is None or outcome.responded) and host not in breaker.spoken:
         breaker.responded(host)
+    if failure is None:
         limit.responded()
         return _FINAL
-    if outcome.responded:
-        breaker.responded(host)
     if BLAME[failure] is Blame.SILENCE and host in breaker.spoken:
         limit.lost()
     # The loss just noted counts towards the congestion that may excuse the host.

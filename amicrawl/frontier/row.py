@@ -187,7 +187,7 @@ class Flight(Dispatch):
 
 
 class Flights(dict["UrlKey", Flight]):
-    """All of them, by key."""
+    """All of them, by key; AmicrawlError for a key that is not in flight."""
 
     received = 0
     """How many of them have their response."""
@@ -201,12 +201,8 @@ class Flights(dict["UrlKey", Flight]):
         self.silent -= flight.silent
         flight.silent = False
 
-    def at(self, key: UrlKey) -> Flight:
-        """Return the flight of *key*; raises AmicrawlError where it is not in flight."""
-        flight = self.get(key)
-        if flight is None:
-            raise AmicrawlError(
-                f"URL key {key[0]:016x}:{key[1]:016x} is not in flight: settle or release a row once, "
-                "after it was handed out."
-            )
-        return flight
+    def __missing__(self, key: UrlKey) -> Flight:
+        raise AmicrawlError(
+            f"URL key {key[0]:016x}:{key[1]:016x} is not in flight: settle or release a row once, "
+            "after it was handed out."
+        )

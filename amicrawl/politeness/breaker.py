@@ -118,11 +118,10 @@ class HostBreaker:
         self._failures: dict[int, int] = {}
 
     def responded(self, host: int) -> None:
-        """Note that *host* sent at least one byte."""
-        if host not in self.spoken:
-            self.spoken.add(host)
-            self._failures.pop(host, None)
-            self.given_up.discard(host)
+        """Note that *host* sent at least one byte; needless where it is among `spoken`."""
+        self.spoken.add(host)
+        self._failures.pop(host, None)
+        self.given_up.discard(host)
 
     def failed(self, host: int, failure: Failure, *, attempt: int, congested: bool) -> Verdict:
         """Note *failure* of *host* and return what follows from it.

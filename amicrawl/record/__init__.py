@@ -16,7 +16,7 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
-    from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, row_of, validators_of
+    from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, description_of, row_of
     from amicrawl.record.digests import block_digest, labelled
     from amicrawl.record.journal import NAMES, journals, read_rows, row_in
     from amicrawl.record.read_back import rebuilt, request_before, stored
@@ -47,7 +47,7 @@ else:
         OF_SEED="captures",
         Provenance="captures",
         row_of="captures",
-        validators_of="captures",
+        description_of="captures",
         block_digest="digests",
         labelled="digests",
         NAMES="journal",
@@ -93,6 +93,7 @@ __all__ = [
     "Unkept",
     "block_digest",
     "capture_batches",
+    "description_of",
     "field_lines",
     "gzip_member",
     "join_tables",
@@ -109,6 +110,5 @@ __all__ = [
     "stored",
     "target_uri",
     "unkept_sentences",
-    "validators_of",
     "warc_files_in_table",
 ]

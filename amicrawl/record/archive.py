@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl import __version__
 from amicrawl.capture import NO_BODY, Failure
-from amicrawl.clock import unix_ms
 from amicrawl.config import PREFIX, SECRET_FIELDS, Dedup, Durability
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.listing import DEFAULT_PREFIX, known_files
@@ -256,7 +255,7 @@ class WarcStage:
         item.unchanged = decision.unchanged
         if self._originals is not None and may_be_original(capture, digests, decision=decision):
             label = digests.wire_payload or ""
-            original = Original(capture.url, unix_ms(capture.started), label, item.record_id)
+            original = Original(capture.url, capture.started_ms, label, item.record_id)
             self._originals.add(digests.payload, original)
         return records
 

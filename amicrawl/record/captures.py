@@ -53,7 +53,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import orjson
 
 from amicrawl.capture import Failure
-from amicrawl.clock import unix_ms
 from amicrawl.record.warc import target_uri
 
 if TYPE_CHECKING:
@@ -189,7 +188,7 @@ def row_of(item: CaptureItem) -> Row:
     """Return the row of *item*, which has been stored or has failed."""
     capture, url = item.capture, item.capture.url
     warc_file, warc_offset, warc_length = item.location or _NOWHERE
-    content_type, etag, last_modified = item.described = _described(item)
+    content_type, etag, last_modified = item.described = description_of(item)
     failed, original = capture.status == 0, item.original
     via, link, hops, _ = item.provenance
     final_url = url if item.final_url == url else _printable(item.final_url) or url
@@ -197,7 +196,7 @@ def row_of(item: CaptureItem) -> Row:
         "url": url,
         "host": host_of(url),
         "status": capture.status,
-        "fetched_at": unix_ms(capture.started) + capture.duration_ms,
+        "fetched_at": capture.started_ms + capture.duration_ms,
         "content_type": content_type,
         "body_length": item.body_length,
         "digest": item.digest,
@@ -267,7 +266,7 @@ def _printable(url: str) -> str:
     return url if url.isprintable() else target_uri(url)
 
 
-def _described(item: CaptureItem) -> tuple[str, str, str]:
+def description_of(item: CaptureItem) -> tuple[str, str, str]:
     """Return Content-Type, ETag and Last-Modified of the response, each the first of its name."""
     content_type = etag = last_modified = ""
     for name, value in item.capture.noted:
@@ -283,12 +282,6 @@ def _described(item: CaptureItem) -> tuple[str, str, str]:
         etag = etag or item.seed.etag
         last_modified = last_modified or item.seed.last_modified
     return content_type, etag, last_modified
-
-
-def validators_of(item: CaptureItem) -> tuple[str, str]:
-    """Return ETag and Last-Modified by which to request the URL of *item* the next time."""
-    # Its row has been made by then, in a crawl.
-    return (item.described or _described(item))[1:]
 
 
 def _error(capture: Capture) -> str:

@@ -14,6 +14,8 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.record.captures import description_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
@@ -81,7 +83,11 @@ class Unkept:
     def listed(self, item: CaptureItem) -> None:
         """Look at the page of *item*, of a list, if it is among the sample; its links are not known."""
         capture = item.capture
-        if capture.status != _OK or item.is_revisit or not capture.content_type.startswith(_HTML):
+        if capture.status != _OK or item.is_revisit:
+            return
+        # Its row has been made by then, in a crawl.
+        content_type, _, _ = item.described or description_of(item)
+        if not content_type.startswith(_HTML):
             return
         self._listed += 1
         is_sampled = self._listed <= _ALL_UNTIL or not self._listed % _ONE_OF
