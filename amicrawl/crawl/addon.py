@@ -199,10 +199,10 @@ class ArchiveAddon(RunHolder):
 
             following = make_following(config, self._crawler.spider, key_of=self.run.key_of)
             self.run.following, self.run.unkept = following, following.unkept
-            self.run.on_count.append(following.unkept.fetched)
+            self.run.tally.on_count.append(following.unkept.fetched)
         elif config.browser is Rendering.NEVER:
             self.run.unkept = Unkept()
-            self.run.on_count.append(self.run.unkept.listed)
+            self.run.tally.on_count.append(self.run.unkept.listed)
 
     def _make_run(self, config: CrawlConfig, settings: BaseSettings) -> Run:
         spider = self._crawler.spider or self._crawler.spidercls

@@ -285,7 +285,7 @@ class RobotsMiddleware:
         verdict = judge_absence(now=time.time(), previous=self._known.previous(origin))
         if verdict.is_pass and not self._has_passed:
             self._has_passed = True
-            self._run.on_count.append(self._heard)
+            self._run.tally.on_count.append(self._heard)
         return verdict
 
     def _heard(self, item: CaptureItem) -> None:

@@ -113,8 +113,6 @@ class Run(CrawlState):
         """The archive of a guest, which other crawls of this process may write into, too."""
         self.resumed = Resumed()
         """What was found in the directory when the frontier was opened."""
-        self.on_count: list[Callable[[CaptureItem], None]] = []
-        """Called with every row of the index once it is counted; each costs time per fetch."""
         self.on_sealed: list[Callable[[SealedFile], None]] = []
         """Called with every file that was finished and listed; on the writer thread."""
         self.on_sitemaps: list[Callable[[list[str], str], None]] = [self._take_sitemaps]
@@ -177,7 +175,7 @@ class Run(CrawlState):
             self.pacing,
             wire or self.wire,
             keep=self.recorder.record,
-            count=self.count,
+            count=self.tally.count,
             record_skipped=self.record_skipped,
             fail=self.fail,
             breaker=self.breaker,
@@ -325,13 +323,7 @@ class Run(CrawlState):
     async def record(self, item: CaptureItem) -> None:
         """Keep *item*, then count it. Raises OutputError where the disk fails."""
         await self.recorder.record(item)
-        self.count(item)
-
-    def count(self, item: CaptureItem) -> None:
-        """Count *item*, which is kept."""
         self.tally.count(item)
-        for heard in self.on_count:
-            heard(item)
 
     async def record_skipped(
         self,

@@ -71,6 +71,8 @@ class Tally:
     """How many entries the seed list has, counted ahead of the reading; None where not known yet."""
     failures: Counter[str] = field(default_factory=Counter)
     """Rows without a response, by the first word of the index's `error` column."""
+    on_count: list[Callable[[CaptureItem], None]] = field(default_factory=list)
+    """Called with every row of the index once it is counted; each costs time per fetch."""
 
     @property
     def responses(self) -> int:
@@ -89,13 +91,15 @@ class Tally:
         return is_elsewhere or (self.failed > 0 and not self.responses)
 
     def count(self, item: CaptureItem) -> None:
-        """Put *item* into its class."""
+        """Put *item*, which is kept, into its class, and tell those who listen."""
         capture = item.capture
         self.bytes_received += capture.received
         if 200 <= capture.status < 300 and not item.unchanged and capture.failure is None:
             self.ok += 1
         else:
             self.add(capture.status, capture.failure, unchanged=item.unchanged)
+        for heard in self.on_count:
+            heard(item)
 
     def add(self, status: int, failure: Failure | None, *, unchanged: bool, rows: int = 1) -> None:
         """Count *rows* rows of the index that say this."""

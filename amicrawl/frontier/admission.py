@@ -343,7 +343,8 @@ class Admission:
         """
         host = hosts.row(offer.key.host)
         assert host is not None
-        verdict = self.weigh(offer, host, urls=hosts.urls(offer.key.host) - 1, hour=hour)
+        urls = host.url_count + hosts.offered.get(host.host, 0) - 1
+        verdict = self.weigh(offer, host, urls=urls, hour=hour)
         if verdict.is_suspect and not is_suspect(host):
             hosts.put(host._replace(flags=host.flags | TRAP_SUSPECT))
         return verdict.refusal is None
@@ -358,15 +359,17 @@ class Admission:
         form = canonical_form(offer.seed.url)
         url = offer.seed.url if isinstance(form, Refused) else form.url
         trap = classify(url, hour, limits=self._limits)
-        key, detector = offer.key, self._detector
-        suspect = detector.observe(key.host, url, path=key.path, trap=trap) or is_suspect(host)
+        key, detector, suspect = offer.key, self._detector, is_suspect(host)
+        # Nearly every URL looks like no trap, of which there is nothing to note.
+        if trap and detector.observe(key.host, url, path=key.path, trap=trap):
+            suspect = True
         refusal = admit(
             offer.hops,
             depth_cap=_least(self._depth_cap, host.depth_cap),
             url_count=urls - self._parked.get(key.host, 0),
             url_budget=host.url_budget,
             suspect=suspect,
-            passes=detector.passes(key.host, trap, suspect=suspect),
+            passes=not trap or detector.passes(key.host, trap, suspect=suspect),
         )
         if refusal is not None:
             self._parked[key.host] = self._parked.get(key.host, 0) + 1

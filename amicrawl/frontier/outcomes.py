@@ -108,36 +108,27 @@ def _event_of_status(outcome: Outcome) -> Event:
     return Event.REDIRECTED if 300 <= status <= 399 else _CAPTURED
 
 
-def settled(
-    row: UrlRow, event: Event, outcome: Outcome, hour: int, *found: Mapping[str, float]
-) -> UrlRow:
-    """Return what *row*, in flight, says after *event*, which *outcome* was, at *hour*.
-
-    Of a capture, *found* are the fields that say what was found, and when it is due again by its rate of
-    change, if that is known.
-    """
+def settled(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> dict[str, float]:
+    """Return the fields of *row*, in flight, that *event*, which *outcome* was, changes at *hour*."""
     capture = _FIRST_RETURNS.get(event)
     if capture is not None:
         status, first = capture
-        fields = {
+        return {
             "status": status,
             "http_status": outcome.status & 0xFFFF,
             "next_due": hour + first,
             "retry_count": 0,
         }
-        return row.changed(fields, *found)
     status, failure = after(_IN_FLIGHT, event), outcome.failure
     in_a_row = min(row.retry_count + 1, _MANY_SMALL)
     is_error = event not in _NO_ERRORS
-    fields = {
+    return {
         "status": status,
         "http_status": _CAUSES.get(failure, outcome.status & 0xFFFF),
         "next_due": _back_at(event, in_a_row, outcome, hour),
         "retry_count": in_a_row,
         "error_count": min(row.error_count + is_error, _MANY_ERRORS),
     }
-    # An error page is a capture as well.
-    return row.changed(*found, fields)
 
 
 def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
@@ -293,13 +284,15 @@ class Settling:
         event = event_of(outcome, in_a_row=row.retry_count)
         if self._soft404 is not None and self._soft404.is_error_page(row, event, outcome):
             event = Event.SOFT_404
+        changes = [settled(row, event, outcome, hour)]
         if event in _CAPTURES:
             host = self._hosts.row(row.host) if row.crawl_count else None
-            found = keep_found(self._partition, row, known, outcome)
-            visited = self._revisits.scheduled(row, outcome, host, hour)
-            row = settled(row, event, outcome, hour, found, visited)
-        else:
-            row = settled(row, event, outcome, hour)
+            changes.append(self._revisits.scheduled(row, outcome, host, hour))
+            if event is Event.SOFT_404:
+                # An error page is a capture, too, but comes back by a rule of its own.
+                changes.reverse()
+            changes.append(keep_found(self._partition, row, known, outcome))
+        row = row.changed(*changes)
         self._partition.put(number, row, was=was)
         if row.next_due and (self._recrawls or row.status == _SCHEDULED):
             self._wheel.add(number, row.next_due)

@@ -20,7 +20,7 @@ from amicrawl.crawl.run import run_of
 class Cycles:
     def __init__(self, run):
         self.rows = 0
-        run.on_count.append(self.counted)
+        run.tally.on_count.append(self.counted)
 
     @classmethod
     def from_crawler(cls, crawler):

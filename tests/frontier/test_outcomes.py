@@ -22,6 +22,10 @@ CAUSES = {
 FLYING = UrlRow(1, 2, Status.IN_FLIGHT, url_ref=1, first_seen=HOUR - 5)
 
 
+def after_settling(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> UrlRow:
+    return row.changed(settled(row, event, outcome, hour))
+
+
 @pytest.mark.parametrize(
     ("outcome", "event", "status", "pause"),
     [
@@ -57,7 +61,7 @@ def test_what_an_outcome_does_to_a_row_the_first_time(
     outcome: Outcome, event: Event, status: Status, pause: int | None
 ) -> None:
     assert event_of(outcome, in_a_row=0) is event
-    row = settled(FLYING, event, outcome, HOUR)
+    row = after_settling(FLYING, event, outcome, HOUR)
     assert row.status == status
     assert row.next_due == (0 if pause is None else HOUR + pause)
     assert row.http_status == (
@@ -71,7 +75,7 @@ def test_what_comes_to_nothing_waits_longer_each_time_and_is_given_up_in_the_end
 ) -> None:
     row, hour, pauses = FLYING, HOUR, []
     for _ in range(MANY + 1):
-        row = settled(row, event_of(outcome, in_a_row=row.retry_count), outcome, hour)
+        row = after_settling(row, event_of(outcome, in_a_row=row.retry_count), outcome, hour)
         pauses.append(row.next_due - hour)
         hour = row.next_due
         if row.status == Status.GONE:
@@ -81,26 +85,26 @@ def test_what_comes_to_nothing_waits_longer_each_time_and_is_given_up_in_the_end
 
 
 def test_a_response_ends_the_count_of_failures() -> None:
-    row = settled(FLYING, Event.FAILED, Outcome(failure=Failure.PROXY), HOUR)
-    row = settled(row._replace(status=Status.IN_FLIGHT), Event.CAPTURED, Outcome(200), HOUR + 1)
+    row = after_settling(FLYING, Event.FAILED, Outcome(failure=Failure.PROXY), HOUR)
+    row = after_settling(row._replace(status=Status.IN_FLIGHT), Event.CAPTURED, Outcome(200), HOUR + 1)
     assert (row.retry_count, row.error_count) == (0, 1)
 
 
 def test_what_the_crawl_refuses_is_no_error() -> None:
     for failure in (Failure.ROBOTS_DENIED, Failure.REFUSED_BY_CRAWL):
         outcome = Outcome(failure=failure)
-        assert settled(FLYING, event_of(outcome, in_a_row=0), outcome, HOUR).error_count == 0
+        assert after_settling(FLYING, event_of(outcome, in_a_row=0), outcome, HOUR).error_count == 0
 
 
 def test_a_page_that_was_gone_and_responds_is_there_again() -> None:
-    row = settled(FLYING, Event.MISSING, Outcome(404), HOUR)
-    row = settled(row._replace(status=Status.IN_FLIGHT), Event.CAPTURED, Outcome(200), HOUR + 400)
+    row = after_settling(FLYING, Event.MISSING, Outcome(404), HOUR)
+    row = after_settling(row._replace(status=Status.IN_FLIGHT), Event.CAPTURED, Outcome(200), HOUR + 400)
     assert row.status == Status.CRAWLED
 
 
 def test_what_only_the_network_kept_from_being_fetched_is_told_from_what_a_server_did() -> None:
     for failure in (Failure.NAME_LOOKUP_FAILED, Failure.NO_ROUTE, Failure.PROXY):
-        row = settled(FLYING, Event.FAILED, Outcome(failure=failure), HOUR)
+        row = after_settling(FLYING, Event.FAILED, Outcome(failure=failure), HOUR)
         assert (row.status, row.http_status) == (Status.SCHEDULED, Cause.NETWORK)
 
 
@@ -116,6 +120,6 @@ def test_whatever_comes_of_it_the_row_still_fits_its_columns_and_is_due_in_the_f
 ) -> None:
     outcome = Outcome(0 if failure else status, failure, retry_after=retry_after)
     row = FLYING._replace(retry_count=in_a_row, error_count=errors)
-    row = settled(row, event_of(outcome, in_a_row=in_a_row), outcome, HOUR)
+    row = after_settling(row, event_of(outcome, in_a_row=in_a_row), outcome, HOUR)
     assert UrlRow.unpacked(row.packed()) == row
     assert row.next_due == 0 or HOUR < row.next_due <= HOUR + 8760

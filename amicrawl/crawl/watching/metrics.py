@@ -185,7 +185,7 @@ class MetricsEndpoint(CrawlExtension):
         host, port = self._socket.getsockname()[:2]
         self._is_loopback = is_loopback(host)
         run.metrics_url = f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
-        run.on_count.append(self._metrics.count)
+        run.tally.on_count.append(self._metrics.count)
         crawler.signals.connect(self._stopped, signals.engine_stopped)
 
     async def _opened(self) -> None:

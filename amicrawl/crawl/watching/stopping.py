@@ -79,7 +79,7 @@ class StopConditions(CrawlExtension):
         self._reached = False
         if counted:
             # At once and not four times a second: of a quick crawl that would be hundreds of pages more.
-            run.on_count.append(self._counted)
+            run.tally.on_count.append(self._counted)
 
     def _opened(self) -> None:
         self._started = self._run.clock()

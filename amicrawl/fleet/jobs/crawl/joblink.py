@@ -100,7 +100,7 @@ class JobLink:
                 [text for pair in copy.desired.items() for text in pair],
             )
         )
-        run.on_count.append(self._counted)
+        run.tally.on_count.append(self._counted)
         crawler.signals.connect(self._opened, signals.spider_opened)
         crawler.signals.connect(self._closing, signals.spider_closed)
         crawler.signals.connect(self._stopped, signals.engine_stopped)

@@ -142,7 +142,7 @@ class QueueFeed:
             self._store, self._arguments.redis_key, consumer, takeover=self._arguments.takeover
         )
         self._forced_after = _FORCED_AFTER[run.config.durability]
-        run.on_count.append(self._counted)
+        run.tally.on_count.append(self._counted)
         self._busy_at = run.clock()
         wait = _LOOK_AGAIN
         while not run.stopping and not run.finish_reason:
