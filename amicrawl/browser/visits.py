@@ -163,7 +163,7 @@ class Browsing(CrawlExtension):
             return await fetch(request)
         if self._run.config.browser is Rendering.AUTO:
             capture = await fetch(request)
-            if not (_is_page(capture) and is_shell(capture, ())):
+            if not (_is_page(capture) and is_shell(capture)):
                 return capture
             try:
                 async with self._places:

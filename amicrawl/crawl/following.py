@@ -22,7 +22,7 @@ from amicrawl.discovery import (
     Calendars,
     Kind,
     has_scope,
-    is_shell,
+    is_shell_with,
     links_of,
     make_selection,
     names_links,
@@ -303,9 +303,11 @@ class Following:
             return []
         # What a script imports knows no page: it is found on a script.
         document = page.via if page.extra.get(REQUISITE) == 1 else ""
-        links = links_of(capture, page.url, is_sitemap=page.is_sitemap, document=document)
-        if not page.extra.get(REQUISITE) and (made := is_shell(capture, links)) is not None:
-            self.unkept.page(page.url, is_made_by_scripts=made)
+        links, payload = links_of(capture, page.url, is_sitemap=page.is_sitemap, document=document)
+        if not page.extra.get(REQUISITE):
+            made = is_shell_with(links, payload, capture.content_type)
+            if made is not None:
+                self.unkept.page(page.url, is_made_by_scripts=made)
         return links
 
     def _is_error_page(self, item: CaptureItem, page: Page) -> bool:

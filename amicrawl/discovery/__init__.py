@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from amicrawl.discovery.kinds import Kind, Link
     from amicrawl.discovery.links import LinkLimits, extract, links_of, names_links
     from amicrawl.discovery.scope import Scope, ScopeDecision
-    from amicrawl.discovery.scripted import is_shell, words_of
+    from amicrawl.discovery.scripted import is_shell, is_shell_with, words_of
     from amicrawl.discovery.selection import Selection, has_scope, make_selection
     from amicrawl.discovery.shape import Shape, ShapeLimits, verdict
 else:
@@ -48,6 +48,7 @@ else:
         has_scope="selection",
         ignore_set="ignores",
         is_shell="scripted",
+        is_shell_with="scripted",
         links_of="links",
         make_selection="selection",
         names_links="links",
@@ -75,6 +76,7 @@ __all__ = [
     "has_scope",
     "ignore_set",
     "is_shell",
+    "is_shell_with",
     "links_of",
     "make_selection",
     "names_links",

@@ -115,9 +115,12 @@ def names_links(url: str, content_type: str) -> bool:
     return is_read(url, content_type) or _is_packed_sitemap(url, content_type)
 
 
-def links_of(capture: Capture, url: str, *, is_sitemap: bool, document: str = "") -> list[Link]:
-    """Return the links of the page at *url* that *capture* brought, its codings undone.
+def links_of(
+    capture: Capture, url: str, *, is_sitemap: bool, document: str = ""
+) -> tuple[list[Link], bytes]:
+    """Return the links of the page at *url* that *capture* brought, and its payload, codings undone.
 
+    That is empty where links are not looked for in it.
     *document* is the URL of the page that needs it, where it is a requisite.
     """
     content_type = capture.content_type
@@ -127,7 +130,7 @@ def links_of(capture: Capture, url: str, *, is_sitemap: bool, document: str = ""
     payload = payload_of(capture, limits.payload) if is_read(url, content_type) else b""
     if is_sitemap and not payload.lstrip(_BLANKS).startswith(b"<"):
         content_type = _SITEMAP_OF_TEXT
-    return extract(
+    links = extract(
         payload,
         url=url,
         content_type=content_type,
@@ -135,6 +138,7 @@ def links_of(capture: Capture, url: str, *, is_sitemap: bool, document: str = ""
         limits=limits,
         document=document,
     )
+    return links, payload
 
 
 def payload_of(capture: Capture, limit: int) -> bytes:

@@ -95,13 +95,19 @@ class Seen(NamedTuple):
         )
 
 
-def is_shell(capture: Capture, links: Iterable[Link]) -> bool | None:
-    """Return whether the page in *capture*, which has *links*, is a shell; None where it is not HTML.
+def is_shell(capture: Capture) -> bool | None:
+    """Return whether the page in *capture* is a shell; None where it is not HTML."""
+    if not _is_html(capture.content_type):
+        return None
+    return _is_made_by_scripts(payload_of(capture, _READ), capture.content_type)
+
+
+def is_shell_with(links: Iterable[Link], payload: bytes, content_type: str) -> bool | None:
+    """Return whether the page with *payload*, which has *links*, is a shell; None where it is not HTML.
 
     Nearly all pages have more links than a shell, and are not looked into.
     """
-    content_type = capture.content_type
-    if content_type.partition(";")[0].strip().lower() not in _HTML:
+    if not _is_html(content_type):
         return None
     anchors = 0
     for link in links:
@@ -109,7 +115,14 @@ def is_shell(capture: Capture, links: Iterable[Link]) -> bool | None:
             anchors += 1
             if anchors > MOST_LINKS:
                 return False
-    payload = payload_of(capture, _READ)
+    return _is_made_by_scripts(payload, content_type)
+
+
+def _is_html(content_type: str) -> bool:
+    return content_type.partition(";")[0].strip().lower() in _HTML
+
+
+def _is_made_by_scripts(payload: bytes, content_type: str) -> bool:
     document, _ = transcoded(payload, charset_of(payload, content_type))
     # A page without scripts is none, and of one with text a little is enough to see that.
     if b"<script" not in document[:_READ].lower():

@@ -96,7 +96,7 @@ class Unkept:
         # Late: a list may be without pages, and what looks into them is a twentieth of a start.
         from amicrawl.discovery import is_shell  # noqa: PLC0415
 
-        if (made := is_shell(capture, ())) is not None:
+        if (made := is_shell(capture)) is not None:
             self.page(capture.url, is_made_by_scripts=made)
 
     def lacks(self, parent: str, requisite: str, rule: str) -> None:
