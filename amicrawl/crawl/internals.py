@@ -70,7 +70,7 @@ def requests_in_progress(crawler: Crawler) -> Collection[Request]:
 
 def is_closing(crawler: Crawler) -> bool:
     """Tell whether the spider of *crawler* is being closed."""
-    slot: Any = crawler.engine._slot  # noqa: SLF001  # as in `_slot`; asked in each turn of the loop
+    slot: Any = crawler.engine._slot  # noqa: SLF001  # as in `_slot`, in each turn of the loop
     return not crawler.crawling or (slot is not None and slot.closing is not None)
 
 
