@@ -181,7 +181,8 @@ class Following:
         self.counts["other_shard"] += len(offers) - len(kept)
         if self.elsewhere is not None and len(kept) < len(offers):
             self.elsewhere.keep_at_once([offer for offer in offers if not ours(offer.key.host)])
-        kept = [offer for offer in kept if self._has_room(offer, frontier.partition)]
+        # Nearly all links carry nothing of their pages, and are not requisites.
+        kept = [each for each in kept if not each.extra or self._has_room(each, frontier.partition)]
         if not self._max_urls and not self._max_host_urls:
             new = frontier.offer_all(kept)
             self.counts["offered"] += new
@@ -201,7 +202,7 @@ class Following:
         """Return whether *offer* is known, or no requisite, or one for which its page has room."""
         extra = offer.extra
         if (
-            extra is None
+            not extra
             or REQUISITE not in extra
             or offer.source is Source.REDIRECT
             or partition.find(*offer.key) is not None

@@ -33,7 +33,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from ipaddress import IPv6Address
 from typing import NamedTuple
 from urllib.parse import quote_plus, unquote_to_bytes
@@ -105,6 +105,7 @@ _PLAIN_URL = re.compile(
     r"((?:/[A-Za-z0-9\-._~$&+,/:;=@!'()*\[\]%]*)?)(?:\?([!-\"$-~]*))?(?:#[!-$&-~]*)?"
 )
 _MALFORMED_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_LONGEST_REMEMBERED = 2048
 _DEFAULT_PORTS = {"http": "80", "https": "443"}
 
 
@@ -238,6 +239,19 @@ def canonical_form(
 
     The refusal of what cannot be fetched is that of the rules.
     """
+    # What is longer is seldom honest, and would fill the memory.
+    if base is None and policy is DEFAULT_POLICY and len(url) <= _LONGEST_REMEMBERED:
+        return _remembered(url)
+    return _canonical_form(url, base, policy)
+
+
+# A link is read for its key, and again when the frontier weighs it: with those of its page at most.
+@lru_cache(maxsize=1024)
+def _remembered(url: str | bytes) -> Canonical | Refused:
+    return _canonical_form(url, None, DEFAULT_POLICY)
+
+
+def _canonical_form(url: str | bytes, base: str | bytes | None, policy: Policy) -> Canonical | Refused:
     strict = canonicalize(url, base=base, policy=policy)
     if isinstance(strict, Canonical):
         return strict

@@ -83,7 +83,9 @@ def url_key(
     if identity == "canonical":
         form = canonical_form(url, policy=policy)
         if isinstance(form, Canonical):
-            return UrlKey(host_key(grouping.group(form.host)), path_key(form.url))
+            host = form.host
+            host_half = _group_key(host, grouping) if len(host) < 256 else host_key(grouping.group(host))
+            return UrlKey(host_half, path_key(form.url))
     text = text_of(url)
     match = _AUTHORITY.match(text)
     # A group needs the authority only, and there are far fewer of those than of URLs. Where it ends the
@@ -93,6 +95,11 @@ def url_key(
     else:
         host_half = _host_key_of(text, grouping)
     return UrlKey(host_half, path_key(text))
+
+
+@lru_cache(maxsize=32_768)
+def _group_key(host: str, grouping: Grouping) -> int:
+    return host_key(grouping.group(host))
 
 
 @lru_cache(maxsize=32_768)
