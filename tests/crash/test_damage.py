@@ -95,7 +95,7 @@ def test_what_is_archived_is_not_fetched_again_whatever_befell_the_frontier(tmp_
         seeds = write_lines(tmp_path / "seeds.txt", urls)
         for number in range(ROUNDS):
             if not is_killed(
-                command(seeds, out, settings=SETTINGS), server, after=dice.uniform(0.05, 0.6)
+                command(seeds, out, settings=SETTINGS), server, after=dice.uniform(0.05, 0.35)
             ):
                 break
             kills += 1
