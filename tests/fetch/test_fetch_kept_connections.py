@@ -283,3 +283,26 @@ def test_a_server_that_closes_every_connection_is_dialled_for_each_request(
 
         assert [content(capture) for capture in run(fetch())] == [b"hello"] * 20
     assert server.connections == 20
+
+
+def test_a_request_that_is_cancelled_before_it_is_sent_keeps_no_other_from_being_sent(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    """Requests over kept connections that begin in one turn of the loop are sent together."""
+
+    async def fetch(*urls: str) -> tuple[bool, bool]:
+        async with make_wire() as wire:
+
+            async def one(url: str) -> bytes:
+                return content(await wire.fetch(WireRequest(url=url)))
+
+            await asyncio.gather(*map(one, urls))
+            first, second = (asyncio.ensure_future(one(url)) for url in urls)
+            await asyncio.sleep(0)
+            first.cancel()
+            done, _ = await asyncio.wait([first, second], timeout=20)
+            second.cancel()
+            return first.cancelled(), second in done
+
+    with LoopbackServer(always(OK + FIVE)) as here, LoopbackServer(always(OK + FIVE)) as there:
+        assert run(fetch(here.url, there.url)) == (True, True)

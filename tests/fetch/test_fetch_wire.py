@@ -19,6 +19,7 @@ from odd_responses import FIVE, OK, LoopbackServer, read_request
 from amicrawl.capture import Failure, Truncation
 from amicrawl.errors import UsageError
 from amicrawl.fetch import Wire, WireRequest
+from amicrawl.politeness import AdaptiveTimeout
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -494,6 +495,32 @@ def test_an_address_that_is_not_ours_to_bind_to_is_a_failure(
         capture = run(fetch())
         assert server.connections == 0
     assert capture.failure in {Failure.NO_ROUTE, Failure.OTHER}
+
+
+class Noted(AdaptiveTimeout):
+    """Notes how long responses took."""
+
+    def __init__(self) -> None:
+        super().__init__(5.0, 5.0)
+        self.waits: list[float] = []
+
+    def responded(self, latency: float) -> None:
+        self.waits.append(latency)
+
+
+def test_how_long_a_response_took_is_learnt_from_each(run: Run, make_wire: Callable[..., Wire]) -> None:
+    noted = Noted()
+
+    async def fetch(url: str) -> list[Capture]:
+        async with make_wire(wire={"patience": noted}) as wire:
+            return [await wire.fetch(WireRequest(url=url)) for _ in range(2)]
+
+    with LoopbackServer(always(OK + FIVE)) as server:
+        captures = run(fetch(server.url))
+    assert [content(capture) for capture in captures] == [b"hello"] * 2
+    # A number of its own for each, to the digits of the clock: none is a bound, or another's.
+    assert len(set(noted.waits)) == 2
+    assert min(noted.waits) > 0
 
 
 def test_a_busy_loop_is_not_the_servers_latency(run: Run, make_wire: Callable[..., Wire]) -> None:

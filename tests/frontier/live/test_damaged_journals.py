@@ -15,7 +15,7 @@ from amicrawl.frontier import Found, Offer, Outcome, Source
 from amicrawl.meguri import Status
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.store.journal import read_frames
-from amicrawl.meguri.store.logs import arena_lengths, gap_at
+from amicrawl.meguri.store.logs import arena_lengths, gap_at, replay_logs
 from amicrawl.meguri.url_row import UrlRow
 from amicrawl.seed import Seed
 from amicrawl.urls import text_of, url_key
@@ -134,6 +134,16 @@ def test_what_could_not_fit_into_the_damage_is_not_taken_for_what_follows_it() -
     gap = gap_at(block, begin, 2)
     assert gap is not None
     assert (gap.lost, gap.next_lsn, gap.end) == (2, 4, begin + 50)
+
+
+def test_nothing_behind_damage_counts_where_no_number_says_what_it_follows(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(bytes(50) + frame(4, 2, b"\1b", key_length=0))
+    handed_on: list[object] = []
+    takes = dict.fromkeys(("on_url", "on_host", "on_intern", "on_tombstone", "on_gap"), handed_on.append)
+    replayed = replay_logs([path], first_lsn=None, **takes)
+    assert handed_on == []
+    assert "counts up to byte 0 of" in replayed.notes[0]
 
 
 def test_damage_that_looks_like_frames_everywhere_is_given_up_on() -> None:
