@@ -335,14 +335,26 @@ class Following:
             met = self._met.setdefault((kind, on_site or kind is Kind.REQUISITE), set())
             new = [link for link in links if link.kind is kind and link.url not in met]
             self.counts["met"] -= len(new)
+            if kind is Kind.LINK and self._is_last(page):
+                # In a crawl of few hops most pages are such, and all their links would be judged alike.
+                self.counts["kept_out/scope"] += len(new)
+                continue
             for link in new:
                 offer = self._offer(link, page, on_site=on_site, dated=dated)
                 if offer is not None:
                     yield offer
 
+    def _is_last(self, page: Page) -> bool:
+        """Return whether every link of *page* is more hops away than the crawl goes."""
+        most = self.selection.scope.max_hops
+        return most is not None and page.hops >= most and not page.is_sitemap
+
     def _dated(self, links: list[Link], page: Page, item: CaptureItem) -> DatedUrl | None:
-        """Return what date *page* is about, having noted what it shows; None for none."""
-        if page.extra.get(REQUISITE) or page.is_sitemap:
+        """Return what date *page* is about, having noted what it shows; None for none.
+
+        Nor for a page none of whose links is followed.
+        """
+        if page.extra.get(REQUISITE) or page.is_sitemap or self._is_last(page):
             return None
         ended = self._calendars.ended
         dated = self._calendars.read(
