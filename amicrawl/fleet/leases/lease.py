@@ -51,6 +51,7 @@ ENTRIES_LOOKED_AT = 1000
 _WHY_LENGTH = 500
 _CLAIM_BOUNDS = (100, 8192, 65_536)
 """Fields of a claim, bytes of each and of all that are read."""
+_LOOKED_AT_ONCE = 500
 _TEXTS = (
     *("owner", "queue", "since", "state", "run_id", "directory", "store", "resumed", "why"),
     *("first_started_at", "shipped", "checkpoint"),
@@ -307,18 +308,17 @@ class Claims:
 
         None stands for no claim, and a time of 0 for an expired lease.
         """
-        keys, script = self._store.keys, self._store.scripts.script("read")
-        with self._store.responding(), self._store.client.pipeline(transaction=False) as pipe:
-            for unit in units:
-                script(keys=[keys.claim(unit)], args=["hash", *_CLAIM_BOUNDS], client=pipe)
-                pipe.pttl(keys.lease(unit))
-            replies = pipe.execute(raise_on_error=False)
-        found = []
-        for number, unit in enumerate(units):
-            read, left = replies[2 * number], replies[2 * number + 1]
-            fields = pairs(read[2]) if isinstance(read, list) else {}
-            ms = left if isinstance(left, int) and left > 0 else 0
-            found.append((Claim.read(unit, fields) if fields else None, timedelta(milliseconds=ms)))
+        keys, found = self._store.keys, []
+        # One step for all: a pipeline of scripts looks first whether Redis has them, each time.
+        for at in range(0, len(units), _LOOKED_AT_ONCE):
+            some = units[at : at + _LOOKED_AT_ONCE]
+            both = [key for unit in some for key in (keys.claim(unit), keys.lease(unit))]
+            with self._store.responding():
+                replies = self._store.scripts("look", keys=both, args=_CLAIM_BOUNDS)
+            for unit, (texts, left) in zip(some, replies, strict=True):
+                fields = pairs(texts)
+                claim = Claim.read(unit, fields) if fields else None
+                found.append((claim, timedelta(milliseconds=max(left, 0))))
         return found
 
     def _record_of(self, unit: str) -> str:

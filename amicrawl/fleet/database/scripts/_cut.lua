@@ -19,6 +19,12 @@ local function cut_all(elements, step, longest, room)
   return kept
 end
 
+-- Returns names and values of the hash *key*; of one with more than *most* fields, some of them.
+local function fields_of(key, most)
+  if redis.call('HLEN', key) <= most then return redis.call('HGETALL', key) end
+  return redis.call('HSCAN', key, '0', 'COUNT', most)[2]
+end
+
 -- Returns the hash *key* as HGETALL does, cut.
 local function hash(key)
   return cut_all(redis.call('HGETALL', key), 2, 65536, {left = 4194304})

@@ -20,7 +20,7 @@ if found == 'hash' then
       first[#first + 1] = cut(value, longest, room)
     end
   end
-  elements = size <= most and redis.call('HGETALL', key) or redis.call('HSCAN', key, '0', 'COUNT', most)[2]
+  elements = fields_of(key, most)
 elseif found == 'set' then
   size = redis.call('SCARD', key)
   elements = size <= most and redis.call('SMEMBERS', key) or redis.call('SSCAN', key, '0', 'COUNT', most)[2]
