@@ -8,6 +8,8 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
+from hypothesis import Phase, find, settings
+from hypothesis.strategies import from_regex
 from lxml import etree
 from sidecar_material import ENGLISH, HTML_4_0, RUSSIAN, html
 
@@ -20,7 +22,7 @@ from amicrawl.archive.index.sidecar.detectors import (
     is_text,
 )
 from amicrawl.archive.index.sidecar.media_type import Libmagic, Signatures
-from amicrawl.archive.index.sidecar.openings import SignatureOpening, opening_of
+from amicrawl.archive.index.sidecar.openings import SignatureOpening, literals_in, opening_of
 from amicrawl.archive.index.sidecar.pronom import FidoSignatures, installed_signatures
 from amicrawl.archive.index.sidecar.soft404 import Soft404Model
 from amicrawl.archive.index.sidecar.text import SAMPLE, CharsetDetector, read
@@ -134,6 +136,46 @@ def test_what_a_signature_begins_with_is_told_where_it_is_certain(
     expression: str, opening: SignatureOpening | None
 ) -> None:
     assert opening_of(expression) == opening
+
+
+@pytest.mark.parametrize(
+    ("expression", "literals"),
+    [
+        (r"(?s)\A.{0,3}\x3c\?xml .{0,9}teiCorpus", [b"<?xml ", b"teiCorpus"]),
+        (r"(?s)\Aab?cd+e{2}f(?:gh)?i", [b"a", b"c", b"f", b"i"]),
+        (r"(?s)\Aa[bc]d(?:e|f)g(?:hi)j", [b"a", b"d", b"ghij"]),
+        (r"(?s)a(?!b(?:c)[)])d(e[^f])g", [b"a", b"d", b"g"]),
+        (r"(?s)\x00\.\dab\Z", [b"\x00.", b"ab"]),
+        (r"(?s)\Aab|cd", []),
+        (r"\A\Z", []),
+    ],
+)
+def test_what_else_a_signature_demands_is_told_where_it_is_certain(
+    expression: str, literals: list[bytes]
+) -> None:
+    assert literals_in(expression) == literals
+
+
+def test_what_an_expression_matches_has_the_literals_that_are_said_of_it() -> None:
+    expressions = sorted(
+        {
+            pattern.findtext("regex") or ""
+            for path in installed_signatures()
+            for pattern in etree.parse(str(path)).getroot().iterfind("format/signature/pattern")
+        }
+    )
+    for expression in expressions[::100]:
+        # Gaps, of which an example would have kilobytes, are made short.
+        short = re.sub(
+            r"(?<=[{,])[0-9]+(?=[,}])", lambda number: str(min(int(number[0]), 2)), expression
+        )
+        made = from_regex(re.compile(short.encode()))
+        example = find(
+            made,
+            lambda _: True,
+            settings=settings(derandomize=True, max_examples=1, database=None, phases=[Phase.generate]),
+        )
+        assert all(literal in example for literal in literals_in(expression)), expression
 
 
 @pytest.mark.parametrize(

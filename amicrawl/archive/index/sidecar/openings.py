@@ -1,4 +1,4 @@
-r"""What a byte signature begins with, by its regular expression, so that few have to be tried. Pure.
+r"""What a byte signature begins with, and what else it demands, so that few have to be tried. Pure.
 
 The expressions are those of Fido: `(?s)\A.{0,1024}\x3c(?:HTML|html)`. Of this one the opening is one of
 the literals `<HTML` and `<html`, at byte 0 to 1,024. Where nothing certain can be said, there is none.
@@ -18,6 +18,7 @@ MOST = 32
 """Literals that an opening may have."""
 
 _GAP = re.compile(r"\.(?:\{(\d+)(?:(,)(\d*))?\}|(\*)|(?![?+]))\??")
+_REPEATED = re.compile(r"(?:[?*+]|\{[0-9,]+\})[?+]?")
 _ESCAPED = {"n": b"\n", "r": b"\r", "t": b"\t", "f": b"\f", "v": b"\v"}
 
 
@@ -50,6 +51,26 @@ def opening_of(expression: str) -> SignatureOpening | None:
         further, position = _literals(rest, gap.end())
         literals = further if not _is_short(further) else literals
     return SignatureOpening(least, most, literals) if literals else None
+
+
+def literals_in(expression: str) -> list[bytes]:
+    """Return literals that all have that *expression* matches, wherever they stand; none is wrong."""
+    rest = expression.removeprefix("(?s)")
+    if _has_alternatives(rest):
+        return []
+    found = [b""]
+    position = 0
+    while position < len(rest):
+        choices, end = _atom(rest, position)
+        if rest[position] == "(" and not choices:
+            end = _end_of_group(rest, position)
+        repeated = _REPEATED.match(rest, end)
+        if repeated is None and len(choices) == 1:
+            found[-1] += choices[0]
+        elif found[-1]:
+            found.append(b"")
+        position = end if repeated is None else repeated.end()
+    return [each for each in found if each]
 
 
 def _gap(match: re.Match[str]) -> tuple[int, int | None]:
@@ -150,6 +171,21 @@ def _group(rest: str, position: int) -> tuple[list[bytes], int]:
             return [], position
         current = (current or b"") + atoms[0]
     return [], position
+
+
+def _end_of_group(rest: str, position: int) -> int:
+    """Return the place behind the `)` of the group that begins at *position*."""
+    depth = 0
+    while position < len(rest):
+        char = rest[position]
+        if char == "[":
+            position = _end_of_class(rest, position)
+            continue
+        depth += (char == "(") - (char == ")")
+        position += 2 if char == "\\" else 1
+        if not depth:
+            break
+    return position
 
 
 def _end_of_class(rest: str, position: int) -> int:

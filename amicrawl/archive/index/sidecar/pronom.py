@@ -5,7 +5,8 @@ first 128 KiB, or in the last. Of the formats that match, those go to which anot
 first that is left counts. Containers are not opened and file names not looked at.
 
 Fido tries all 2,300 expressions on every file. Here what a signature begins with decides whether it is
-tried, which takes a hundredth of the time and leads to the same result. An expression that takes too
+tried, and whether the pairs of bytes of its literals are somewhere there, which takes a hundredth of the
+time and leads to the same result. An expression that takes too
 long, as those with many gaps do on bytes that were made for it, counts as not matching.
 """
 
@@ -22,7 +23,7 @@ import numpy as np
 from lxml import etree
 
 from amicrawl.archive.index.sidecar.findings import TypeIdentity
-from amicrawl.archive.index.sidecar.openings import SignatureOpening, opening_of
+from amicrawl.archive.index.sidecar.openings import SignatureOpening, literals_in, opening_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -37,9 +38,10 @@ MOST_SLOW = 5
 """Expressions of one payload that may run out of patience; then no more are tried."""
 
 _KEY = 4
-_PAIRS = 1 << 16
-_COMPARED = 12
-"""Pairs of bytes of a literal that have to be there for it to be looked for."""
+_ALWAYS = 1 << 16
+"""The number that stands for no pair of bytes, and is always there."""
+_COMPARED = 24
+"""Pairs of bytes that have to be there for a signature to be tried, so many at most."""
 _NEVER = r"\A\Z"
 """The expression of formats that Fido knows no signature of; it matches empty files."""
 
@@ -94,13 +96,43 @@ class _Signature:
     in_end: bool = False
 
 
+class _Shelf:
+    """Signatures that are found alike, and the pairs of bytes that none of them can be without."""
+
+    def __init__(self) -> None:
+        self._held: list[tuple[_Signature, bytes, Sequence[_Pattern]]] = []
+
+    def put(self, signature: _Signature, literal: bytes, patterns: Sequence[_Pattern] = ()) -> None:
+        """Put *signature* here, whose opening may be *literal*; once for each that it may be.
+
+        Of *patterns*, all literals have to be there, too.
+        """
+        self._held.append((signature, literal, patterns))
+
+    def possible(self, there: npt.NDArray[np.bool_]) -> Iterator[_Signature]:
+        """Yield those of which every pair is *there*, some of them twice."""
+        for place in np.flatnonzero(np.logical_and.reduce(there.take(self._columns))).tolist():
+            yield self._held[place][0]
+
+    @cached_property
+    def _columns(self) -> npt.NDArray[np.intp]:
+        """A column for each signature, as numpy looks them up fastest."""
+        columns = np.full((_COMPARED, len(self._held)), _ALWAYS, dtype=np.intp)
+        for column, (_, literal, patterns) in zip(columns.T, self._held, strict=True):
+            demanded = [literal, *(each for one in patterns for each in literals_in(one.source))]
+            pairs = list(dict.fromkeys(np.concatenate([*map(_pairs, demanded)]).tolist()))
+            # What comes last tells most: all that is XML begins alike.
+            column[: len(pairs)] = pairs[-_COMPARED:]
+        return columns
+
+
 @dataclass(slots=True)
 class _Shelves:
     """Signatures by how they are found."""
 
-    at: dict[tuple[int, int], dict[bytes, list[_Signature]]] = field(default_factory=dict)
+    at: dict[tuple[int, int], dict[bytes, _Shelf]] = field(default_factory=dict)
     """By where a literal stands and how much of it is looked up, and then by that."""
-    floating: list[_Signature] = field(default_factory=list)
+    floating: _Shelf = field(default_factory=_Shelf)
     """Those whose literal can stand at many places."""
     blind: list[_Signature] = field(default_factory=list)
     """Those of which nothing is known, always tried."""
@@ -131,34 +163,12 @@ class FidoSignatures:
         """Yield the signatures that may match, some of them twice."""
         shelves = self._shelves
         yield from shelves.blind
+        there = _pairs_there(begin, end)
         for (start, stop), table in shelves.at.items():
-            found = table.get(begin[start:stop])
-            if found is not None:
-                yield from found
-        yield from self._possible(begin, end)
-
-    def _possible(self, begin: bytes, end: bytes) -> Iterator[_Signature]:
-        """Yield the floating signatures with a literal whose pairs of bytes are all somewhere there."""
-        there = np.bincount(_pairs(begin), minlength=_PAIRS)
-        if len(end) == WINDOW:  # otherwise it is what `begin` is
-            there += np.bincount(_pairs(end), minlength=_PAIRS)
-        signatures, pairs = self._floating
-        for place in np.flatnonzero(there.astype(np.bool_)[pairs].all(axis=1)).tolist():
-            yield signatures[place]
-
-    @cached_property
-    def _floating(self) -> tuple[list[_Signature], npt.NDArray[np.intp]]:
-        """The floating signatures, once for each of their literals, and the pairs of bytes of those."""
-        literals = [
-            (signature, literal)
-            for signature in self._shelves.floating
-            if signature.opening is not None
-            for literal in signature.opening.literals
-        ]
-        pairs = np.zeros((len(literals), _COMPARED), dtype=np.intp)  # what numpy looks up fastest
-        for row, (_, literal) in zip(pairs, literals, strict=True):
-            row[:] = np.resize(_pairs(literal), _COMPARED)
-        return [signature for signature, _ in literals], pairs
+            shelf = table.get(begin[start:stop])
+            if shelf is not None:
+                yield from shelf.possible(there)
+        yield from shelves.floating.possible(there)
 
     @cached_property
     def _shelves(self) -> _Shelves:
@@ -252,6 +262,15 @@ def _pairs(block: bytes) -> npt.NDArray[np.uint16]:
     return np.concatenate([even.view("<u2"), odd[: len(odd) // 2 * 2].view("<u2")])
 
 
+def _pairs_there(begin: bytes, end: bytes) -> npt.NDArray[np.bool_]:
+    """Return for each pair of bytes, by its number, whether it is somewhere in *begin* or *end*."""
+    there = np.bincount(_pairs(begin), minlength=_ALWAYS + 1)
+    if len(end) == WINDOW:  # otherwise it is what `begin` is
+        there += np.bincount(_pairs(end), minlength=_ALWAYS + 1)
+    there[_ALWAYS] = 1
+    return there.astype(np.bool_)
+
+
 def installed_signatures() -> list[Path]:
     """Return the signature files of the installed opf-fido; ImportError where there is none."""
     spec = find_spec("fido")
@@ -307,13 +326,13 @@ def _shelve(signature: _Signature, shelves: _Shelves) -> None:
         for literal in opening.literals:
             key = literal[:_KEY]
             table = shelves.at.setdefault((opening.least, opening.least + len(key)), {})
-            if signature not in table.setdefault(key, []):
-                table[key].append(signature)
+            table.setdefault(key, _Shelf()).put(signature, literal, signature.patterns)
         return
     if min(map(len, opening.literals)) < 2:
         shelves.blind.append(signature)
     else:
-        shelves.floating.append(signature)
+        for literal in opening.literals:
+            shelves.floating.put(signature, literal)
 
 
 def _place(signature: _Signature) -> int:
