@@ -45,6 +45,12 @@ _PIECE = 1 << 16
 class Disk:
     """The operating system's calls, one a method; each raises OSError."""
 
+    is_leased = False
+    """Whether it is written to under a lease, so that another process may be the owner later."""
+
+    def permit(self) -> None:
+        """Return while something may be changed: for what is changed elsewhere, as in a bucket."""
+
     def create(self, path: Path) -> int:
         """Open the new file *path* for writing and return its descriptor."""
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)

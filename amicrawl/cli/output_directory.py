@@ -11,6 +11,7 @@ import typer
 from amicrawl.cli.options import CrawlDirectory, check_directory
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
+from amicrawl.listing import FILE_NAME
 from amicrawl.record.repair import repair as repair_directory
 from amicrawl.terminal import counted, harmless, human_size
 from amicrawl.uploads import Uploads, check_keeps_state, open_bucket
@@ -86,6 +87,10 @@ def _send(uploads: Uploads, files: list[SealedFile]) -> int:
     """Send *files*, telling of each that could not be sent; return how many those are."""
     left = 0
     for file in files:
+        if left and file.name == FILE_NAME:
+            # Who finds it in the bucket counts on all that it lists.
+            left += 1
+            continue
         try:
             uploads.upload(file)
         except AmicrawlError as error:

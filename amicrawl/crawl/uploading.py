@@ -24,8 +24,8 @@ from typing import TYPE_CHECKING, Protocol
 from scrapy.exceptions import NotConfigured
 
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
-from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError, UsageError
+from amicrawl.listing import FILE_NAME
 from amicrawl.uploads import (
     ConflictError,
     NotAsSealedError,
@@ -141,15 +141,20 @@ class Uploader:
         if self._thread.is_alive():
             self._thread.join(timeout)
 
-    def fault(self, directory: Path, url: str, *, remove: bool) -> OutputError | None:
-        """Return what is to be said of files that were not uploaded; None where there are none."""
+    def fault(self, directory: Path, url: str, *, remove: bool) -> AmicrawlError | None:
+        """Return what is to be said of files that were not uploaded; None where there are none.
+
+        An OutputError where trying again may help; otherwise of the kind of what is in the way.
+        """
         left = len(self._waiting) + len(self._hopeless)
         if not left:
             return None
-        error = next(iter(self._hopeless.values()), self._last_error)
+        hopeless = next(iter(self._hopeless.values()), None)
+        error = hopeless or self._last_error
         why = f" ({error})" if error is not None else ""
         command = f"amicrawl upload {shlex.quote(str(directory))} --to {shlex.quote(url)}"
-        return OutputError(
+        kind = OutputError if hopeless is None else type(hopeless)
+        return kind(
             f"{left} files of {directory} were not uploaded{why}. They are all still there. To upload "
             f"them: {command}{' --remove' if remove else ''}"
         )
@@ -178,6 +183,9 @@ class Uploader:
         self._failures = 0
         for _, file in list(self._waiting.values()):
             if self._is_last or self._failures >= FAILURES_IN_A_ROW:
+                return
+            if file.name == FILE_NAME and (len(self._waiting) > 1 or self._hopeless):
+                # Who finds it in the bucket counts on all that it lists.
                 return
             self._send(file)
 
@@ -243,13 +251,14 @@ class Uploading(CrawlExtension):
         super().__init__(crawler, run)
         self._stop = threading.Event()
         self._is_open = self._has_all = False
-        bucket = open_bucket(config.bucket, disk=Disk())
+        bucket = open_bucket(config.bucket, disk=run.disk)
         self._uploads = Uploads(
             config.directory,
             bucket,
             disk=run.disk,
             now=lambda: datetime.now(UTC),
             remove=config.remove_uploaded,
+            is_jobs_own=run.disk.is_leased,
             stopped=self._stop.is_set,
         )
         self._uploads.begin()

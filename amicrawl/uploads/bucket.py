@@ -118,9 +118,13 @@ class DirectoryBucket:
 class ObjectBucket:
     """A path in an object store, by pyarrow.fs."""
 
-    def __init__(self, url: str, filesystem: Any, path: str) -> None:
-        """*filesystem* is a `pyarrow.fs.FileSystem`, *path* begins with the name of the bucket."""
+    def __init__(self, url: str, filesystem: Any, path: str, *, disk: Disk) -> None:
+        """*filesystem* is a `pyarrow.fs.FileSystem`, *path* begins with the name of the bucket.
+
+        An object gets its name only while *disk* permits that.
+        """
         self.url = url
+        self._disk = disk
         self._filesystem = filesystem
         self._path = path.rstrip("/")
 
@@ -158,6 +162,8 @@ class ObjectBucket:
                 stream.write(block)
             # Not a `with`: leaving it by an error would end the transfer as if all had come.
             stream.close()
+            # Once more: a process may have been frozen in the middle of the transfer.
+            self._disk.permit()
             if begun != key:
                 self._filesystem.move(begun, key)
 
@@ -199,6 +205,8 @@ def small_object(bucket: Bucket, name: str, *, largest: int) -> bytes | None:
 
 def open_bucket(url: str, *, disk: Disk) -> Bucket:
     """Return the bucket at *url*, which is there and may be looked at.
+
+    Nothing is put there but while *disk* permits changes: under a lease, that of the crawl.
 
     Raises UsageError for a URL that means no bucket or holds a secret, and where there is no such
     bucket; OutputError where the store does not let us in, or does not respond.
@@ -274,7 +282,7 @@ def _bucket(url: str, *, disk: Disk) -> Bucket:
     if parts.scheme == "file":
         return DirectoryBucket(url, Path(unquote(parts.path)), disk=disk)
     if parts.scheme in RSYNC_SCHEMES:
-        return RsyncBucket(url, parts)
+        return RsyncBucket(url, parts, disk=disk)
     if parts.scheme == ITEM_SCHEME:
         return ItemBucket(url, parts, ItemClient())
     # Loaded for a store only: Arrow takes longer than everything else that a directory needs.
@@ -287,4 +295,4 @@ def _bucket(url: str, *, disk: Disk) -> Bucket:
         raise UsageError(f"{url!r} is not the URL of a bucket: {error}. {_ADVICE}") from error
     if not path.strip("/"):
         raise UsageError(f"{url!r} names no bucket. {_ADVICE}")
-    return ObjectBucket(url, filesystem, path)
+    return ObjectBucket(url, filesystem, path, disk=disk)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from urllib.parse import SplitResult
 
+    from amicrawl.disk import Disk
+
 SCHEMES = ("rsync", "rsync+ssh")
 BLOCK = 4 * 1024**2
 """Bytes that are read at a time."""
@@ -64,9 +66,13 @@ def check_rsync_url(parts: SplitResult) -> bool:
 class RsyncBucket:
     """A directory of another machine, by rsync."""
 
-    def __init__(self, url: str, parts: SplitResult) -> None:
-        """*parts* are those of *url*, and checked. Raises UsageError where no rsync is installed."""
+    def __init__(self, url: str, parts: SplitResult, *, disk: Disk) -> None:
+        """*parts* are those of *url*, and checked. Raises UsageError where no rsync is installed.
+
+        Nothing is sent but while *disk* permits changes.
+        """
         self.url = url
+        self._disk = disk
         program = shutil.which("rsync")
         if program is None:
             raise UsageError(
@@ -122,6 +128,7 @@ class RsyncBucket:
             root = path.parents[name.count("/")]
             # Never by size and time alone; with --relative the folders of the name are made, too.
             options = ("--ignore-times", "--relative", "--partial-dir=.amicrawl-partial", "--fsync")
+            self._disk.permit()
             self._run(*options, f"{root}/./{name}", f"{self._base}/")
 
     def _run(self, *words: str) -> str:

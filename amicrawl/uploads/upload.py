@@ -1,7 +1,8 @@
 """Uploads: the sealed files of one directory into one bucket, each verified there before it counts.
 
     1  what the bucket has under the name is looked at: the same bytes count as uploaded, other
-       bytes are never written over, unless they are an earlier state of the same file of this crawl
+       bytes are never written over, unless they are an earlier state of the same file of this crawl,
+       or came from an earlier owner of the job whose path it is and are in no WARC file
     2  the name is noted as begun, here
     3  the file is sent, and summed up on its way: it must be the one that was sealed
     4  the object's size is requested, and all of it read back and summed up, again after some seconds
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.clock import warc_date
 from amicrawl.disk import explained, remove_durably
-from amicrawl.errors import AmicrawlError, InputError, OutputError
+from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 from amicrawl.listing import (
     FILE_NAME,
     MANIFEST_NAME,
@@ -59,7 +60,7 @@ _BUSY_PATIENCE = (5.0, 10.0, 20.0, 40.0, *[60.0] * 9)
 """Seconds between two attempts at a store that takes nothing now: ten minutes."""
 
 
-class ConflictError(OutputError):
+class ConflictError(UsageError):
     """The bucket has something else under that name, which stays: trying again is of no use."""
 
 
@@ -86,11 +87,14 @@ class Uploads:
         disk: Disk,
         now: Callable[[], datetime],
         remove: bool = False,
+        is_jobs_own: bool = False,
         stopped: Callable[[], bool] = lambda: False,
         pause: Callable[[float], object] = time.sleep,
     ) -> None:
         """*remove* removes WARC files here once they are uploaded; *stopped* is called while bytes flow.
 
+        *is_jobs_own*: the bucket's path is that of a job which is ours now. What an earlier owner of it
+        has put there, late perhaps, is replaced, and only its WARC files stay.
         Nothing is sent or changed yet, but the bucket is looked at. Raises UsageError where it holds the
         files of another crawl, or this directory was uploaded to another bucket; OutputError where the
         bucket cannot be read, DamagedFileError where a list of files in the directory cannot.
@@ -100,6 +104,7 @@ class Uploads:
         self._disk = disk
         self._now = now
         self._remove = remove
+        self._is_jobs_own = is_jobs_own
         self._stopped = stopped
         self._pause = pause
         self.on_moved: Callable[[int], object] = lambda _: None
@@ -275,6 +280,8 @@ class Uploads:
 
     def _is_ours(self, name: str, sha256: str) -> bool:
         """Tell whether an object may be replaced: this crawl has put it there, whole or not."""
+        if self._is_jobs_own and not name.endswith(SUFFIX):
+            return True
         entry = self._manifest.files.get(name)
         return name in self._manifest.begun or (entry is not None and entry.file.sha256 == sha256)
 

@@ -16,6 +16,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, QUICK, RawServer, command, environment, page, write_lines
@@ -160,14 +161,16 @@ def test_a_killed_crawl_that_had_removed_files_goes_on_and_has_them_all(tmp_path
 class Sender:
     """Takes files, but for those that it was told to fail at."""
 
-    def __init__(self, *faults: AmicrawlError) -> None:
+    def __init__(self, *faults: AmicrawlError, only: str = "") -> None:
+        """Fail at the first attempts, or at those at the file *only*."""
         self._faults = list(faults)
+        self._only = only
         self.took: list[str] = []
         self.requested = 0
 
     def upload(self, file: SealedFile) -> None:
         self.requested += 1
-        if self._faults:
+        if self._faults and self._only in {"", file.name}:
             raise self._faults.pop(0)
         self.took.append(file.name)
 
@@ -202,6 +205,18 @@ def test_a_file_that_cannot_be_uploaded_holds_up_no_other_and_is_told_at_the_end
     assert fault is not None
     assert "1 files of an out were not uploaded (another a)" in str(fault)
     assert "amicrawl upload 'an out' --to 's3://b/p?x=1&y=2' --remove" in str(fault)
+
+
+@pytest.mark.parametrize("error", [ConflictError("another"), OutputError("no response")])
+def test_the_account_goes_up_only_when_all_that_it_lists_is_there(error: AmicrawlError) -> None:
+    sender = Sender(*[error] * LAST_TRIES, only="captures.parquet")
+    sending = uploader(sender)
+    sending.start()
+    sending.end([file("ami-00000.warc.gz"), file("captures.parquet"), file("crawl.json")])
+    assert sender.took == ["ami-00000.warc.gz"]
+    fault = sending.fault(Path("out"), "s3://b/p", remove=False)
+    assert "2 files of out were not uploaded" in str(fault)
+    assert isinstance(fault, type(error))
 
 
 def test_a_bucket_that_stays_away_is_given_up_at_the_end() -> None:

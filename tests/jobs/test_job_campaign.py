@@ -15,11 +15,26 @@ if TYPE_CHECKING:
 
     from redis_server import RedisServer
 
+
+class OvertakenRun(CampaignRun):
+    """A run in which the files of the machine before arrive when those of the next one begin to."""
+
+    def _noticed(self, what: str, key: str) -> None:
+        if what == "PUT" and key.endswith("captures.parquet.open") and len(self._machines) > 1:
+            start = key.removesuffix("captures.parquet.open")
+            for name in ("captures.parquet", "crawl.json"):
+                if not self.store.seen(start + name, lag=0.0):
+                    self.store.write(start + name, b"of a machine that was frozen")
+        super()._noticed(what, key)
+
+
 CASES = [
     Case("end: account is there", "machine dies", "eventual"),
     Case("end: index", "signal", "good"),
     Case("end: reported", "loses redis", "good"),
+    Case("takeover: end", "loses redis shortly", "good"),
 ]
+KINDS = [CampaignRun, CampaignRun, CampaignRun, OvertakenRun]
 
 
 @pytest.mark.timeout(600)
@@ -31,7 +46,7 @@ def test_whatever_happens_at_its_end_a_job_ends_whole(
         monkeypatch.setitem(os.environ, name, value)
 
     def faults_of(number: int) -> tuple[list[str], bool]:
-        run = CampaignRun(CASES[number], redis_server, tmp_path / str(number), number)
+        run = KINDS[number](CASES[number], redis_server, tmp_path / str(number), number)
         return run.run(), run.happened
 
     with ThreadPoolExecutor(len(CASES)) as pool:

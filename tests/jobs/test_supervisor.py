@@ -726,3 +726,27 @@ def test_a_job_is_kept_while_its_files_are_sent_for_longer_than_a_lease(
     found = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
     assert (found["attempt"], found["resumed"], found.get("failures", "0")) == ("2", "resumed", "0")
     assert (tmp_path / "other" / crawled.name / "frontier" / "super").read_bytes() == b"a super block"
+
+
+def test_a_pipeline_that_stood_still_while_it_sent_a_jobs_files_sends_no_more_of_them(
+    run: Pipelines, tmp_path: Path
+) -> None:
+    submit(run, IDENTS[0], "long")
+    disk, bucket = SlowBucketDisk(), tmp_path / "bucket"
+    options = PipelineOptions(slots=1)
+    bucket.mkdir()
+    frozen = run.start("one", options=options, bucket=bucket.as_uri(), disk=disk)
+    run.turn(lambda: frozen.attempts and frozen.attempts[0].pulse.has_begun)
+    [crawled] = (tmp_path / "data").glob("a.example-inf-*")
+    (crawled / "frontier").mkdir()
+    (crawled / "crawl.json").write_text('{"format": 1, "files": []}')
+    frozen.signalled()
+    run.turn(disk.is_copying.is_set)
+    run.all.remove(frozen)
+    other = run.start("two", data="other", options=options, bucket=bucket.as_uri())
+    run.turn(lambda: other.attempts and other.attempts[0].is_running)
+
+    disk.permitted.set()
+    run.all.insert(0, frozen)
+    run.turn(lambda: not frozen.attempts)
+    assert not list(bucket.rglob("crawl.json"))

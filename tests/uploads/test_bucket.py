@@ -184,6 +184,22 @@ def test_a_later_state_of_the_index_replaces_the_earlier_one(out: Path, tmp_path
         sending.upload(sending.closing_files()[0])
 
 
+def test_of_a_job_all_that_an_earlier_owner_has_sent_late_is_replaced_but_for_warc_files(
+    out: Path, tmp_path: Path
+) -> None:
+    bucket = tmp_path / "bucket"
+    sending = uploads(out, bucket, is_jobs_own=True)
+    for name in ("captures.parquet", "crawl.json", WARCS[1]):
+        (bucket / name).write_bytes(b"of a machine that was frozen")
+    with pytest.raises(ConflictError):
+        sending.upload(sending.warc_files()[1])
+    for file in sending.closing_files():
+        sending.upload(file)
+    for name in ("captures.parquet", "crawl.json"):
+        assert (bucket / name).read_bytes() == (out / name).read_bytes()
+    assert (bucket / WARCS[1]).read_bytes() == b"of a machine that was frozen"
+
+
 def test_a_bucket_with_another_crawl_in_it_is_refused(out: Path, tmp_path: Path) -> None:
     send_all(uploads(out, tmp_path / "bucket"))
     other = crawl(tmp_path / "other", first=500)
@@ -367,7 +383,7 @@ def test_whichever_call_to_the_store_fails_nothing_is_removed_that_is_not_there(
         bucket.mkdir()
         original = contents(out)
         store = Failing(fatal, lies=lies)
-        target = ObjectBucket("s3://b/p", store, str(bucket))
+        target = ObjectBucket("s3://b/p", store, str(bucket), disk=QuickDisk())
         for _ in range(2):
             try:
                 send_all(uploads(out, target, remove=True))
@@ -529,7 +545,7 @@ def test_the_command_uploads_to_google_cloud_storage(out: Path) -> None:
 def test_an_object_of_several_parts_arrives_whole(tmp_path: Path, store: ObjectStore) -> None:
     block = os.urandom(1 << 20)
     size = 23 * len(block) + 7
-    bucket = ObjectBucket("s3://archive/big", store.filesystem(), f"{BUCKET}/big")
+    bucket = ObjectBucket("s3://archive/big", store.filesystem(), f"{BUCKET}/big", disk=QuickDisk())
     bucket.write("file", [*[block] * 23, b"the end"], size=size)
     assert bucket.size("file") == size
     assert b"".join(bucket.blocks("file")) == block * 23 + b"the end"
@@ -548,8 +564,32 @@ def test_s3_keeps_another_object_of_the_same_name(out: Path, store: ObjectStore)
     assert [path.name for path in out.glob("*.warc.gz")] == [WARCS[0]]
 
 
+class LosesTheLease(Disk):
+    """Permits changes until a transfer begins."""
+
+    is_lost = False
+
+    def permit(self) -> None:
+        if self.is_lost:
+            raise PermissionError(errno.EPERM, "the lease was lost")
+
+
+def test_what_was_sent_gets_no_name_in_the_store_once_the_lease_is_lost(store: ObjectStore) -> None:
+    disk = LosesTheLease()
+    bucket = ObjectBucket("s3://archive/late", store.filesystem(), f"{BUCKET}/late", disk=disk)
+    bucket.write("crawl.json", [b"the newer owner's"], size=17)
+
+    def frozen() -> Iterator[bytes]:
+        yield b"the older owner's"
+        disk.is_lost = True
+
+    with pytest.raises(OSError, match="the lease was lost"):
+        bucket.write("crawl.json", frozen(), size=17)
+    assert b"".join(bucket.blocks("crawl.json")) == b"the newer owner's"
+
+
 def test_a_transfer_that_breaks_off_leaves_nothing_under_the_name(store: ObjectStore) -> None:
-    bucket = ObjectBucket("s3://archive/torn", store.filesystem(), f"{BUCKET}/torn")
+    bucket = ObjectBucket("s3://archive/torn", store.filesystem(), f"{BUCKET}/torn", disk=QuickDisk())
 
     def torn() -> Iterator[bytes]:
         yield b"the first half"

@@ -113,7 +113,12 @@ def ship(
     AmicrawlError where that fails, or where *stopped*, which is called all the time, says so.
     """
     uploads = Uploads(
-        directory, open_bucket(url, disk=disk), disk=disk, now=lambda: datetime.now(UTC), stopped=stopped
+        directory,
+        open_bucket(url, disk=disk),
+        disk=disk,
+        now=lambda: datetime.now(UTC),
+        is_jobs_own=True,
+        stopped=stopped,
     )
     files = [*uploads.warc_files(), *uploads.closing_files(frontier=True)]
     progress = UploadProgress(files)

@@ -27,7 +27,14 @@ from amicrawl.fleet.checkpoints import (
     path_of,
     ship,
 )
-from amicrawl.fleet.leases import LEASE_VARIABLE, TOKEN_VARIABLE, UNIT_VARIABLE, raise_fence
+from amicrawl.fleet.leases import (
+    LEASE_VARIABLE,
+    TOKEN_VARIABLE,
+    UNIT_VARIABLE,
+    Fence,
+    LeasedDisk,
+    raise_fence,
+)
 from amicrawl.uploads import keeps_state
 
 if TYPE_CHECKING:
@@ -216,7 +223,11 @@ class JobAttempt(Attempt):
             url = path_of(workshop.state_bucket, directory.name)
             self.copying = Copying(
                 lambda stopped: ship(
-                    directory, url, disk=workshop.disk, stopped=stopped, begun=self._shipping
+                    directory,
+                    url,
+                    disk=self._disk(directory, workshop.disk),
+                    stopped=stopped,
+                    begun=self._shipping,
                 ),
                 what=f"{directory.name} cannot be resumed on another machine",
             )
@@ -237,8 +248,13 @@ class JobAttempt(Attempt):
         directory = workshop.data / self.claim.directory
         # Before the crawl has opened its directory there is nothing to copy.
         if self.is_running and self.checkpoints.is_due(now) and is_begun(directory):
-            self.checkpoints.begin(directory, now, disk=workshop.disk)
+            self.checkpoints.begin(directory, now, disk=self._disk(directory, workshop.disk))
         return made
+
+    def _disk(self, directory: Path, disk: Disk) -> Disk:
+        """Return what *directory* is copied with: nothing arrives once the job is another owner's."""
+        fence = Fence(directory, self.claim.unit, self.claim.token)
+        return LeasedDisk(self.pulse, fence, patient=True, disk=disk)
 
 
 def slot_after(slot: str) -> int:

@@ -190,7 +190,9 @@ class Supervisor(ABC, Generic[Unit]):
         for attempt, (claim, left) in zip(watched, looks, strict=True):
             if claim is not None and not _is_same(claim, attempt.claim):
                 attempt.is_lost, attempt.is_waiting = True, False
-                attempt.kill("its claim is another owner's now")
+                why = "its claim is another owner's now"
+                attempt.pulse.lose(why)
+                attempt.kill(why)
                 continue
             # Without a claim, Redis was emptied: the crawl of a job has as long to write it again.
             attempt.pulse.looked(left.total_seconds(), sent, responded)

@@ -24,63 +24,6 @@ _TOLERANCE = 0.3
 _OWN_TURN = 0.25
 
 
-class HeartbeatMonitor:
-    """The renewals of one crawl."""
-
-    def __init__(self, ttl: float, now: float, *, startup: float = STARTUP) -> None:
-        """Begin *now*, when the lease was taken for *ttl* seconds."""
-        self._ttl = ttl
-        self._startup = startup
-        self._started = now
-        self._left: float | None = ttl
-        self._at = now
-        self._own = now
-        self.has_begun = False
-        """Whether the crawl has renewed its lease itself."""
-        self.heard = now
-        """When it was last known to have done so."""
-
-    def looked(self, left: float, sent: float, responded: float) -> None:
-        """Take in that the lease was good for *left* seconds more, or that there was none (0).
-
-        That was so at a moment from *sent* to *responded*.
-
-        After a time without a look, because Redis was away or this process stood still, the wait for a
-        renewal restarts: the crawl may have been cut off, too, and tries again with pauses.
-        """
-        if self._left is None or sent - self._at > self._ttl * PATIENCE:
-            self.begin_anew(responded)
-        elif left > max(self._left - (sent - self._at), 0.0) + _TOLERANCE:
-            self.has_begun = True
-            self.heard = responded
-        self._left, self._at = left, responded
-
-    def could_not_look(self, now: float) -> None:
-        """Take in that Redis did not respond: so the crawl may not have reached it either."""
-        self._left = None
-        self.begin_anew(now)
-
-    def begin_anew(self, now: float) -> None:
-        """Count the time until the next renewal from *now*: the crawl starts, or was cut off."""
-        self.heard = max(self.heard, now)
-        if not self.has_begun:
-            self._started = now
-
-    def renewed(self, now: float) -> None:
-        """Take in that the pipeline has renewed the lease in the place of the crawl, by *now*."""
-        self._left, self._at, self._own = self._ttl, now, now
-
-    def is_our_turn(self, now: float) -> bool:
-        """Tell whether the pipeline is to renew the lease: the crawl is starting."""
-        return not self.has_begun and now - self._own >= self._ttl * _OWN_TURN
-
-    def is_hung(self, now: float) -> bool:
-        """Tell whether the crawl has failed to renew its lease for too long."""
-        if self.has_begun:
-            return now - self.heard > self._ttl * PATIENCE
-        return now - self._started > self._startup
-
-
 UNIT_VARIABLE = "AMICRAWL_JOB_UNIT"
 TOKEN_VARIABLE = "AMICRAWL_JOB_TOKEN"  # noqa: S105  # no password
 LEASE_VARIABLE = "AMICRAWL_JOB_LEASE"
@@ -144,4 +87,66 @@ class HeldLease:
 
     def _renewed(self, started: float) -> None:
         """Take in a renewal that was begun at *started* and succeeded."""
-        self._deadline = started + self._ttl - min(LONGEST_MARGIN, self._ttl / 5)
+        self._valid(self._ttl, since=started)
+
+    def _valid(self, seconds: float, *, since: float) -> None:
+        """Take in that the lease was good for *seconds* more at the moment *since*."""
+        self._deadline = since + seconds - min(LONGEST_MARGIN, self._ttl / 5)
+
+
+class HeartbeatMonitor(HeldLease):
+    """The renewals of one crawl, and its lease as the process around it sees it."""
+
+    def __init__(self, ttl: float, now: float, *, startup: float = STARTUP) -> None:
+        """Begin *now*, when the lease was taken for *ttl* seconds."""
+        super().__init__(ttl)
+        self._startup = startup
+        self._started = now
+        self._left: float | None = ttl
+        self._at = now
+        self._own = now
+        self.has_begun = False
+        """Whether the crawl has renewed its lease itself."""
+        self.heard = now
+        """When it was last known to have done so."""
+
+    def looked(self, left: float, sent: float, responded: float) -> None:
+        """Take in that the lease was good for *left* seconds more, or that there was none (0).
+
+        That was so at a moment from *sent* to *responded*.
+
+        After a time without a look, because Redis was away or this process stood still, the wait for a
+        renewal restarts: the crawl may have been cut off, too, and tries again with pauses.
+        """
+        if self._left is None or sent - self._at > self._ttl * PATIENCE:
+            self.begin_anew(responded)
+        elif left > max(self._left - (sent - self._at), 0.0) + _TOLERANCE:
+            self.has_begun = True
+            self.heard = responded
+        self._left, self._at = left, responded
+        self._valid(left, since=self._clock() - (responded - sent))
+
+    def could_not_look(self, now: float) -> None:
+        """Take in that Redis did not respond: so the crawl may not have reached it either."""
+        self._left = None
+        self.begin_anew(now)
+
+    def begin_anew(self, now: float) -> None:
+        """Count the time until the next renewal from *now*: the crawl starts, or was cut off."""
+        self.heard = max(self.heard, now)
+        if not self.has_begun:
+            self._started = now
+
+    def renewed(self, now: float) -> None:
+        """Take in that the pipeline has renewed the lease in the place of the crawl, by *now*."""
+        self._left, self._at, self._own = self._ttl, now, now
+
+    def is_our_turn(self, now: float) -> bool:
+        """Tell whether the pipeline is to renew the lease: the crawl is starting."""
+        return not self.has_begun and now - self._own >= self._ttl * _OWN_TURN
+
+    def is_hung(self, now: float) -> bool:
+        """Tell whether the crawl has failed to renew its lease for too long."""
+        if self.has_begun:
+            return now - self.heard > self._ttl * PATIENCE
+        return now - self._started > self._startup

@@ -21,6 +21,7 @@ from amicrawl.errors import AmicrawlError, ExitCode
 
 if TYPE_CHECKING:
     from pathlib import Path
+    from typing import IO
 
     from amicrawl.fleet.leases.lease_time import HeldLease
 
@@ -95,11 +96,13 @@ def fenced(directory: Path) -> int:
 
 
 class LeasedDisk(Disk):
-    """Changes nothing unless *lease* is held and no newer fence is up.
+    """Another disk, on which nothing is changed unless *lease* is held and no newer fence is up.
 
     While the lease is not held, who is *patient* waits; on the event loop, which must not, and for who
     is not, the change fails with an OSError. Once it is lost, every change fails.
     """
+
+    is_leased = True
 
     def __init__(
         self,
@@ -107,47 +110,66 @@ class LeasedDisk(Disk):
         fence: Fence,
         *,
         patient: bool,
+        disk: Disk | None = None,
     ) -> None:
         self._lease = lease
         self._fence = fence
         self._patient = patient
+        self._disk = disk or Disk()
 
     def create(self, path: Path) -> int:
         """Open the new file *path* for writing and return its descriptor."""
-        self._check()
-        return super().create(path)
+        self.permit()
+        return self._disk.create(path)
 
     def write(self, descriptor: int, block: bytes | memoryview) -> int:
         """Write some of *block* and return how much."""
-        self._check()
-        return super().write(descriptor, block)
+        self.permit()
+        return self._disk.write(descriptor, block)
 
     def write_at(self, descriptor: int, block: bytes | memoryview, offset: int) -> int:
         """Write some of *block* over what lies at *offset* and return how much."""
-        self._check()
-        return super().write_at(descriptor, block, offset)
+        self.permit()
+        return self._disk.write_at(descriptor, block, offset)
+
+    def open_special(self, path: Path) -> int:
+        """Open the device or FIFO *path* for writing and return its descriptor."""
+        return self._disk.open_special(path)
+
+    def sync(self, descriptor: int) -> None:
+        """Force what was written to disk."""
+        self._disk.sync(descriptor)
+
+    def sync_directory(self, directory: Path) -> None:
+        """Force the names in *directory* to disk."""
+        self._disk.sync_directory(directory)
+
+    def temporary(self, directory: Path) -> IO[bytes]:
+        """Return a file in *directory* that has no name and is gone once it is closed."""
+        return self._disk.temporary(directory)
 
     def truncate(self, path: Path, size: int) -> None:
         """Cut *path* to *size* bytes and force that to disk."""
-        self._check()
-        super().truncate(path, size)
+        self.permit()
+        self._disk.truncate(path, size)
 
     def rename(self, source: Path, target: Path) -> None:
         """Give *source* the name *target*, replacing what bears it."""
-        self._check()
-        super().rename(source, target)
+        self.permit()
+        self._disk.rename(source, target)
 
     def remove(self, path: Path) -> None:
         """Remove the file *path*."""
-        self._check()
-        super().remove(path)
+        self.permit()
+        self._disk.remove(path)
 
     def reserve(self, descriptor: int, at: int, length: int) -> None:
         """See to it that *length* bytes from *at* on can be written without running out of space."""
-        self._check()
-        super().reserve(descriptor, at, length)
+        self.permit()
+        self._disk.reserve(descriptor, at, length)
 
-    def _check(self) -> None:
+    def permit(self) -> None:
+        """Return once the lease is held; OSError where that is not to be waited for, or never again."""
         lease = self._lease
         while not lease.is_held:
             if lease.lost:
