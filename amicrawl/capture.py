@@ -8,17 +8,17 @@ where it is kept (that is the record's).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
-from amicrawl.clock import unix_ms
+from amicrawl.clock import from_unix_ms
 from amicrawl.message import header_fields, noted_fields, payload_blocks
 from amicrawl.urls import resolve, text_of, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
 
 class Truncation(StrEnum):
@@ -131,12 +131,12 @@ class Capture:
     url: str
     """The URL that was fetched, as it was found; only what cannot stand in a request is encoded, and a
     user name and password are left out."""
-    started: datetime
-    """When the request began; aware, UTC, whole milliseconds."""
+    started_ms: int
+    """When the request began, in Unix milliseconds."""
     duration_ms: int
-    """From `started` to the last byte (or the failure), so that the end is a whole millisecond too."""
+    """From there to the last byte (or the failure)."""
     ttfb_ms: int | None = None
-    """From `started` to the first byte of the response; None where none came."""
+    """From there to the first byte of the response; None where none came."""
     request: bytes = b""
     """Request head and body, exactly as sent."""
     head: bytes = b""
@@ -168,14 +168,9 @@ class Capture:
             self.url = without_userinfo(self.url)
 
     @property
-    def finished(self) -> datetime:
-        """When the last byte came; aware, UTC, whole milliseconds."""
-        return self.started + timedelta(milliseconds=self.duration_ms)
-
-    @cached_property
-    def started_ms(self) -> int:
-        """Unix milliseconds of `started`."""
-        return unix_ms(self.started)
+    def started(self) -> datetime:
+        """When the request began; aware, UTC, whole milliseconds."""
+        return from_unix_ms(self.started_ms)
 
     @cached_property
     def received(self) -> int:

@@ -11,6 +11,7 @@ from functools import lru_cache
 
 _CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
 
 
 def steady_clock() -> float:
@@ -20,20 +21,27 @@ def steady_clock() -> float:
 
 def warc_date(moment: datetime) -> str:
     """Return *moment* as `WARC-Date`: UTC with three digits of fraction, which WARC/1.1 allows."""
-    since = moment - _EPOCH
-    return f"{_second(since.days, since.seconds)}.{since.microseconds // 1000:03d}Z"
+    return warc_date_of_ms(unix_ms(moment))
+
+
+def warc_date_of_ms(milliseconds: int) -> str:
+    """Return *milliseconds*, Unix time, as `WARC-Date`; OverflowError beyond the years 1 to 9999."""
+    return f"{_second(milliseconds // 1000)}.{milliseconds % 1000:03d}Z"
 
 
 @lru_cache(maxsize=256)
-def _second(days: int, seconds: int) -> str:
-    return (_EPOCH + timedelta(days, seconds)).isoformat()[:-6]
+def _second(seconds: int) -> str:
+    return (_EPOCH + timedelta(0, seconds)).isoformat()[:-6]
 
 
 def unix_ms(moment: datetime) -> int:
     """Return *moment* in Unix milliseconds; exact, unlike a float of seconds."""
-    since = moment - _EPOCH
-    # A division by a timedelta takes five times as long, and each page needs it three times.
-    return since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def unix_ms_now() -> int:
+    """Return the present moment in Unix milliseconds."""
+    return time.time_ns() // 1_000_000
 
 
 def from_unix_ms(milliseconds: int) -> datetime:

@@ -343,12 +343,13 @@ class Trust:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
-        self._failure: OutputError | None = None
+        self.failure: OutputError | None = None
+        """The first failure; to be raised by each later call."""
 
     def check(self) -> None:
         """Raise the failure again, if there was one."""
-        if self._failure is not None:
-            raise self._failure
+        if self.failure is not None:
+            raise self.failure
 
     @contextmanager
     def at_stake(self) -> Iterator[None]:
@@ -362,7 +363,7 @@ class Trust:
 
     def end(self, error: BaseException) -> None:
         """End the trust for *error*."""
-        self._failure = (
+        self.failure = (
             error
             if isinstance(error, OutputError)
             else OutputError(

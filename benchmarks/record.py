@@ -14,7 +14,7 @@ import statistics
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from amicrawl.capture import BytesBody, Capture
+from amicrawl.clock import unix_ms
 from amicrawl.disk import Disk
 from amicrawl.record import CaptureItem
 from amicrawl.record.archive import WarcStage
@@ -60,7 +61,7 @@ def _capture(number: int, page: bytes) -> Capture:
     )
     return Capture(
         url=f"http://www.example.org/page/{number}",
-        started=BEGAN + timedelta(milliseconds=number),
+        started_ms=unix_ms(BEGAN) + number,
         duration_ms=20,
         request=request.encode(),
         head=head.encode(),

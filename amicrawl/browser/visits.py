@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 from amicrawl.browser.chromium import find_chromium
 from amicrawl.browser.records import Excluded, Rendered, resources_of
 from amicrawl.capture import REDIRECTS, Capture, Failure
+from amicrawl.clock import unix_ms_now
 from amicrawl.config import Rendering
 from amicrawl.crawl import (
     CrawlExtension,
@@ -140,7 +141,7 @@ class Browsing(CrawlExtension):
 
     def _begins_anew(self) -> int:
         """Return the Unix milliseconds before which nothing counts: a recrawl requests again."""
-        return time.time_ns() // 1_000_000 if self._run.spec.continues else 0
+        return unix_ms_now() if self._run.spec.continues else 0
 
     def _visit(self, visit: Visit) -> PageVisit:
         self._usual = visit

@@ -142,4 +142,4 @@ def _retry_after(capture: Capture) -> float:
     value = capture.header(b"retry-after")
     if not value:
         return 0.0
-    return retry_after_seconds(value, now=capture.started.timestamp(), cap=_LONGEST_WAIT)
+    return retry_after_seconds(value, now=capture.started_ms / 1000, cap=_LONGEST_WAIT)

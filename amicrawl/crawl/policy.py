@@ -13,11 +13,11 @@ change nor takes one for made.
 from __future__ import annotations
 
 import hashlib
-import time
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from amicrawl.clock import unix_ms_now
 from amicrawl.config import PREFIX
 from amicrawl.disk import replace_file
 from amicrawl.jsontext import parsed_file
@@ -128,7 +128,7 @@ def write_policy(
     """Write down that *now* is in force; with *requested_again*, that rows were made due now."""
     known = {**before, **(now or {})}
     if requested_again:
-        known[REQUESTED_AGAIN] = int(time.time() * 1000)
+        known[REQUESTED_AGAIN] = unix_ms_now()
     if known == before:
         return
     replace_file(

@@ -16,6 +16,7 @@ import brotli
 from scrapy.utils.misc import load_object
 
 from amicrawl.capture import BytesBody, Capture, Truncation, final_url
+from amicrawl.clock import unix_ms
 from amicrawl.crawl.handler import WireHandler
 from amicrawl.crawl.links import provenance_of
 from amicrawl.crawl.requests import provenance_of_request, ticket_of
@@ -133,13 +134,13 @@ def reconstruct(
     """
     if began is None:
         began = now - timedelta(seconds=float(request.meta.get("download_latency") or 0))
-    started = began.replace(microsecond=began.microsecond // 1000 * 1000)
+    started_ms = unix_ms(began)
     leave_out = _OF_THE_WIRE - ({b"content-encoding"} if _is_encoded(response) else set())
     url = response.url.partition("#")[0]
     return Capture(
         url=url,
-        started=started,
-        duration_ms=max(0, (now - started) // timedelta(milliseconds=1)),
+        started_ms=started_ms,
+        duration_ms=max(0, unix_ms(now) - started_ms),
         request=_request_head(request.method, url)
         + _field_lines(request.headers)
         + b"\r\n"
@@ -159,7 +160,7 @@ def reconstructed_hop(url: str, status: int, target: str, *, by: str, now: datet
     """Return the capture of a redirect from *url* to *target* that a handler followed by itself."""
     return Capture(
         url=url.partition("#")[0],
-        started=now.replace(microsecond=now.microsecond // 1000 * 1000),
+        started_ms=unix_ms(now),
         duration_ms=0,
         request=_request_head("GET", url) + b"\r\n",
         head=_ascii(

@@ -7,11 +7,11 @@ settings. The add-on holds one `Run`; a component takes it with `run_of(crawler)
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Capture, Failure
+from amicrawl.clock import unix_ms_now
 from amicrawl.config import Identity
 from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
@@ -339,10 +339,9 @@ class Run(CrawlState):
 
         *page* and *resource_type* are those of the columns.
         """
-        now = datetime.now(UTC)
         capture = Capture(
             url=seed.url,
-            started=now.replace(microsecond=now.microsecond // 1000 * 1000),
+            started_ms=unix_ms_now(),
             duration_ms=0,
             failure=failure,
             failure_detail=detail,

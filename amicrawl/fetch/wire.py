@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from datetime import UTC, datetime
 from math import inf
 from typing import TYPE_CHECKING, Self
 
@@ -142,7 +141,7 @@ class Wire:
         except NotConnectedError as error:
             return Capture(
                 url=request.url,
-                started=_moment(began_at),
+                started_ms=int(began_at * 1000),
                 duration_ms=_milliseconds(time.monotonic() - began),
                 ip_address=error.address,
                 failure=error.failure,
@@ -315,7 +314,7 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
         section = reader.section
     capture = Capture(
         url=request.url,
-        started=_moment(exchange.started),
+        started_ms=int(exchange.started * 1000),
         duration_ms=int(((exchange.last_byte or time.monotonic()) - began) * 1000),
         ttfb_ms=None if first is None else int((first - began) * 1000),
         request=message.recorded(exchange.sent, request.hidden),
@@ -338,11 +337,6 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
     capture.noted = section.noted
     capture.received = len(reader.head) + len(exchange.body)
     return capture
-
-
-def _moment(unix_time: float) -> datetime:
-    """Return *unix_time* in UTC, cut to whole milliseconds."""
-    return datetime.fromtimestamp(int(unix_time * 1000) / 1000, UTC)
 
 
 def _milliseconds(seconds: float) -> int:

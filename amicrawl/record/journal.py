@@ -208,7 +208,8 @@ class CapturesJournal:
 
         An item that no WARC stage has seen is measured here; its row points nowhere.
         """
-        self._trust.check()
+        if self._trust.failure is not None:
+            raise self._trust.failure
         for item in items:
             if item.location is None and item.capture.status and not item.digest:
                 digests = digests_of(item.capture)
@@ -220,7 +221,8 @@ class CapturesJournal:
 
     def commit(self, *, sync: bool) -> None:
         """Write the rows that were added, and with *sync* force them to disk."""
-        self._trust.check()
+        if self._trust.failure is not None:
+            raise self._trust.failure
         try:
             if self._pending:
                 file = self._file or self._begun()

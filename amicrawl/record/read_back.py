@@ -94,7 +94,7 @@ def rebuilt(path: Path, member: RecordMember, *, warc_file: str) -> CaptureItem:
     status = status_of(final_head(head))
     capture = Capture(
         url=url,
-        started=_moment(fields.get("warc-date", "")),
+        started_ms=_moment(fields.get("warc-date", "")),
         duration_ms=0,
         head=head,
         body=MemberBody(path, member, start=len(head)),
@@ -132,7 +132,7 @@ def _describe_revisit(item: CaptureItem, fields: dict[str, str]) -> None:
     item.is_revisit = True
     item.original = Original(
         fields.get("warc-refers-to-target-uri", ""),
-        unix_ms(_moment(fields.get("warc-refers-to-date", ""))),
+        _moment(fields.get("warc-refers-to-date", "")),
         label,
         record_id,
     )
@@ -161,12 +161,13 @@ def _head_of(block: MemberBody) -> bytes:
     return start[: len(start) - len(last) + end]
 
 
-def _moment(text: str) -> datetime:
+def _moment(text: str) -> int:
+    """Return a `WARC-Date` in Unix milliseconds; 0 where it is none."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return datetime(1970, 1, 1, tzinfo=UTC)
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+        return 0
+    return unix_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
 
 
 def _redirect_target(capture: Capture) -> str:

@@ -38,8 +38,7 @@ from urllib.parse import quote_from_bytes
 
 from isal import igzip_lib, isal_zlib
 
-from amicrawl.capture import NO_BODY
-from amicrawl.clock import from_unix_ms, warc_date
+from amicrawl.clock import warc_date, warc_date_of_ms
 from amicrawl.errors import AmicrawlError
 from amicrawl.record.digests import block_digest
 from amicrawl.record.revisit import Profile
@@ -94,12 +93,8 @@ class Record:
     lines: str
     """The fields between `WARC-Date` and `Content-Length`, in order, as `field_lines` gives them."""
     lead: bytes = b""
-    body: Body = NO_BODY
-
-    @property
-    def block_length(self) -> int:
-        """Bytes of the block."""
-        return len(self.lead) + len(self.body)
+    body: Body | None = None
+    """None where `lead` is the whole block."""
 
 
 def field_lines(fields: Sequence[tuple[str, str]]) -> str:
@@ -114,16 +109,17 @@ def field_lines(fields: Sequence[tuple[str, str]]) -> str:
 
 def encode_head(record: Record) -> bytes:
     """Return the header of *record*, blank line included."""
+    length = len(record.lead) if record.body is None else len(record.lead) + len(record.body)
     return (
         f"WARC/1.1\r\nWARC-Type: {record.type}\r\nWARC-Record-ID: {record.record_id}\r\n"
-        f"WARC-Date: {record.date}\r\n{record.lines}"
-        f"Content-Length: {len(record.lead) + len(record.body)}\r\n\r\n"
+        f"WARC-Date: {record.date}\r\n{record.lines}Content-Length: {length}\r\n\r\n"
     ).encode()
 
 
 def encode_record(record: Record) -> bytes:
     """Return *record* exactly as it is in an uncompressed WARC file."""
-    return b"".join([encode_head(record), record.lead, *record.body.blocks(), b"\r\n\r\n"])
+    blocks = () if record.body is None else record.body.blocks()
+    return b"".join((encode_head(record), record.lead, *blocks, b"\r\n\r\n"))
 
 
 def gzip_member(record: Record) -> bytes:
@@ -135,7 +131,8 @@ def write_gzip_member(record: Record, write: Callable[[bytes], object]) -> int:
     """Give *record* as one gzip member to *write*, piece by piece, and return its length in bytes."""
     compressor = isal_zlib.compressobj(LEVEL, isal_zlib.DEFLATED, GZIP_WINDOW)
     length = 0
-    for piece in chain([encode_head(record), record.lead], record.body.blocks(), [b"\r\n\r\n"]):
+    blocks = () if record.body is None else record.body.blocks()
+    for piece in chain([encode_head(record), record.lead], blocks, [b"\r\n\r\n"]):
         compressed = compressor.compress(piece)
         length += len(compressed)
         write(compressed)
@@ -209,7 +206,7 @@ def exchange_records(
     Raises AmicrawlError where a value cannot stand in a field. A capture without a response (status 0)
     has no records and must not be given.
     """
-    date = warc_date(capture.started)
+    date = warc_date_of_ms(capture.started_ms)
     lines = f"WARC-Target-URI: {target_uri(capture.url)}\r\n" + _connection_lines(
         capture.ip_address, capture.protocol, capture.tls, capture.reconstructed_by
     )
@@ -226,11 +223,12 @@ def exchange_records(
         lines += f"WARC-Concurrent-To: {request_id}\r\n"
     if decision.profile is None:
         lines += _response_lines(capture, digests)
-        kind, body = RecordType.RESPONSE, capture.body
+        kind = RecordType.RESPONSE
     else:
         lines += _revisit_lines(capture, digests, decision=decision)
         kind = RecordType.REVISIT
-        body = capture.body if decision.profile is Profile.NOT_MODIFIED else NO_BODY
+    # What a revisit of an equal payload leaves out is that payload.
+    body = None if decision.profile is Profile.IDENTICAL else capture.body
     lines += "Content-Type: application/http;msgtype=response\r\n"
     records.append(Record(kind, response_id, date, lines, capture.head, body))
     return records
@@ -249,7 +247,7 @@ def _metadata_record(capture: Capture, found: Provenance, response_id: str, ids:
         f"WARC-Target-URI: {target_uri(capture.url)}\r\nWARC-Concurrent-To: {response_id}\r\n"
         f"WARC-Block-Digest: {block_digest(block)}\r\nContent-Type: application/warc-fields\r\n"
     )
-    return Record(RecordType.METADATA, ids(), warc_date(capture.started), lines, block)
+    return Record(RecordType.METADATA, ids(), warc_date_of_ms(capture.started_ms), lines, block)
 
 
 class Resource(NamedTuple):
@@ -344,7 +342,7 @@ def _reference_fields(original: Original) -> Fields:
     if len(uri) <= URI_LIMIT:
         fields.append(("WARC-Refers-To-Target-URI", uri))
     if original.captured_at:
-        fields.append(("WARC-Refers-To-Date", warc_date(from_unix_ms(original.captured_at))))
+        fields.append(("WARC-Refers-To-Date", warc_date_of_ms(original.captured_at)))
     if original.payload_digest:
         fields.append(("WARC-Payload-Digest", original.payload_digest))
     return fields

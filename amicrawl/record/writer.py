@@ -16,14 +16,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import IO, TYPE_CHECKING, NamedTuple
+from itertools import groupby
+from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from amicrawl.disk import OutputFile, Trust, explained, explanation
 from amicrawl.listing import DEFAULT_PREFIX, SealedFile, number_in, warc_name
 from amicrawl.record.warc import gzip_member, warcinfo_record, write_gzip_member
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -109,7 +110,8 @@ class WarcWriter:
 
     def add(self, exchanges: Sequence[Sequence[Record]]) -> list[RecordLocation]:
         """Take the records of *exchanges*, and return where the last of each will lie."""
-        self._trust.check()
+        if self._trust.failure is not None:
+            raise self._trust.failure
         try:
             compressed = [list(map(self._member, records)) for records in exchanges]
         except BaseException as error:
@@ -119,7 +121,8 @@ class WarcWriter:
 
     def commit(self, *, sync: bool) -> None:
         """Write what was added, and with *sync* force it to disk."""
-        self._trust.check()
+        if self._trust.failure is not None:
+            raise self._trust.failure
         try:
             while self._pending:
                 self._write(self._pending[0])
@@ -150,42 +153,34 @@ class WarcWriter:
         if self._file is not None:
             self._file.close()
 
-    def _current(self) -> _Pending:
-        """Return what waits for the file that takes the next record, beginning a file where needed."""
-        if self._pending and self._pending[-1].name == self._name:
-            return self._pending[-1]
-        begins = not self._name
-        if begins:
-            self._name = warc_name(self._prefix, self._number)
-            self._number += 1
-            self._offset = 0
-        pending = _Pending(self._name)
-        self._pending.append(pending)
-        if begins:
-            record = warcinfo_record(self._name, self._warcinfo, date=self._now(), record_id=self._ids())
-            self._take([gzip_member(record)], pending)
-        return pending
-
     def _append(self, members: Sequence[bytes | _Spooled]) -> RecordLocation:
         """Take the *members* of one exchange, and return where the last of them will lie."""
-        pending = self._current()
-        self._take(members, pending)
-        length = len(members[-1])
-        location = RecordLocation(pending.name, self._offset - length, length)
+        if not self._name:
+            members = [self._begin_file(), *members]
+        if not self._pending or self._pending[-1].name != self._name:
+            self._pending.append(_Pending(self._name))
+        pending, length = self._pending[-1], sum(map(len, members))
+        pending.pieces += members
+        pending.records += len(members)
+        self._offset += length
+        self.pending_bytes += length
+        last = len(members[-1])
+        location = RecordLocation(pending.name, self._offset - last, last)
         if self._offset >= self._max_size:
             pending.is_last = self.will_seal = True
             self._name = ""
         return location
 
-    def _take(self, members: Sequence[bytes | _Spooled], pending: _Pending) -> None:
-        length = sum(map(len, members))
-        pending.pieces += members
-        pending.records += len(members)
-        self._offset += length
-        self.pending_bytes += length
+    def _begin_file(self) -> bytes:
+        """Name the file that takes the next record, and return the member that opens it."""
+        self._name, self._offset = warc_name(self._prefix, self._number), 0
+        self._number += 1
+        return gzip_member(
+            warcinfo_record(self._name, self._warcinfo, date=self._now(), record_id=self._ids())
+        )
 
     def _member(self, record: Record) -> bytes | _Spooled:
-        if len(record.body) <= STREAM_ABOVE:
+        if record.body is None or len(record.body) <= STREAM_ABOVE:
             return gzip_member(record)
         with explained(self._directory, "used for a temporary file"):
             file = self._disk.temporary(self._directory)
@@ -201,11 +196,23 @@ class WarcWriter:
             path = self._directory / pending.name
             self._file = OutputFile(path, disk=self._disk, digest=self._sha256)
         try:
-            for block in _blocks(pending.pieces):
-                self._file.write(block)
+            for kind, pieces in groupby(pending.pieces, type):
+                if kind is bytes:
+                    self._file.write(b"".join(cast("Iterable[bytes]", pieces)))
+                else:
+                    self._copy(cast("Iterable[_Spooled]", pieces))
         except OSError as error:
             raise explanation(error, self._directory, "read for a temporary file") from error
         self._records += pending.records
+
+    def _copy(self, pieces: Iterable[_Spooled]) -> None:
+        """Write *pieces*, each of whose files is closed once it was read."""
+        assert self._file is not None
+        for piece in pieces:
+            with piece.file as file:
+                file.seek(0)
+                while block := file.read(_COPY_BLOCK):
+                    self._file.write(block)
 
     def _seal(self) -> None:
         assert self._file is not None
@@ -225,21 +232,3 @@ def next_number(directory: Path, *, taken: Collection[str] = ()) -> int:
         names = [*taken, *(path.name for path in directory.iterdir())]
     numbers = (number_in(name) for name in names)
     return 1 + max((number for number in numbers if number is not None), default=-1)
-
-
-def _blocks(pieces: list[bytes | _Spooled]) -> Iterator[bytes]:
-    """Yield *pieces* as few blocks; a temporary file is closed once it was read."""
-    small: list[bytes] = []
-    for piece in pieces:
-        if not isinstance(piece, _Spooled):
-            small.append(piece)
-            continue
-        if small:
-            yield b"".join(small)
-            small.clear()
-        with piece.file as file:
-            file.seek(0)
-            while block := file.read(_COPY_BLOCK):
-                yield block
-    if small:
-        yield b"".join(small)

@@ -69,7 +69,7 @@ def finished_crawl(directory: Path, *, count: int = 10) -> Path:
     archive.close()
     for file in sealed:
         crawl_json.add_file(file)
-    crawl_json.finish("finished", finished=capture().finished, counts={"ok": count - count // 5})
+    crawl_json.finish("finished", finished=capture().started, counts={"ok": count - count // 5})
     return directory
 
 

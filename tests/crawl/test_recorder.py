@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime
 
 import pytest
 
@@ -47,7 +46,7 @@ class Noting:
 
 def item(url: str = "http://example.com/") -> CaptureItem:
     return CaptureItem(
-        capture=Capture(url=url, started=datetime(2026, 1, 1, tzinfo=UTC), duration_ms=1), seed=Seed(url)
+        capture=Capture(url=url, started_ms=1_767_225_600_000, duration_ms=1), seed=Seed(url)
     )
 
 

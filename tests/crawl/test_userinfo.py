@@ -187,7 +187,7 @@ def test_a_job_whose_url_has_a_password_is_refused_and_nothing_is_written() -> N
 def test_neither_a_record_nor_a_row_nor_a_batch_has_a_password_whoever_requested_it() -> None:
     now = datetime.now(UTC)
     bare = "http://a.example/"
-    assert Capture(url=URL, started=now, duration_ms=0).url == bare
+    assert Capture(url=URL, started_ms=0, duration_ms=0).url == bare
     moved = Response(URL, status=302, headers={"Location": f"{URL}x"})
     seen = reconstruct(Request(URL), moved, by="x.Handler", now=now, max_size=9)
     assert (seen.url, final_url(seen)) == (bare, f"{bare}x")

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from amicrawl.capture import Capture, Failure, Truncation
+from amicrawl.clock import unix_ms
 from amicrawl.fleet.jobs.accounting import Figures, figures_in
 from amicrawl.record import CaptureItem
 from amicrawl.record.captures import row_of
@@ -32,7 +33,7 @@ def item(
 ) -> CaptureItem:
     url = "http://a.example/"
     capture = Capture(
-        url=url, started=NOON, duration_ms=1, status=status, failure=failure,
+        url=url, started_ms=unix_ms(NOON), duration_ms=1, status=status, failure=failure,
         failure_detail="for: some reason", truncated=truncated,
     )  # fmt: skip
     return CaptureItem(capture, Seed(url), body_length=size if status else 0)

@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from amicrawl.capture import Capture
+from amicrawl.clock import unix_ms
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.fleet.checkpoints.checkpoint import path_of
 from amicrawl.fleet.checkpoints.data_directory import JobCopy, opened_store
@@ -689,10 +690,10 @@ def test_the_end_of_a_job_settles_what_its_crawl_could_not_report(
 def write_index(directory: Path, rows: int) -> None:
     """Write the `captures.parquet` of a crawl of so many pages into *directory*."""
     urls = [f"http://a.example/{number}" for number in range(rows)]
-    started = datetime(2026, 5, 4, 12, tzinfo=UTC)
+    started_ms = unix_ms(datetime(2026, 5, 4, 12, tzinfo=UTC))
     items = [
         CaptureItem(
-            Capture(url=url, started=started, duration_ms=1, status=200), Seed(url), body_length=7
+            Capture(url=url, started_ms=started_ms, duration_ms=1, status=200), Seed(url), body_length=7
         )
         for url in urls
     ]

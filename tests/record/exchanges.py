@@ -6,7 +6,7 @@ import gzip
 import hashlib
 import os
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +16,7 @@ from faulty_disks import QuickDisk
 from warcio.archiveiterator import ArchiveIterator
 
 from amicrawl.capture import BytesBody, Capture, Failure
+from amicrawl.clock import unix_ms
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
 from amicrawl.listing.files import DEFAULT_PREFIX
@@ -44,7 +45,7 @@ def capture(url: str = "http://example.org/", **changes: Any) -> Capture:
     body = changes.pop("body", b"<p>hello</p>")
     values: dict[str, Any] = {
         "url": url,
-        "started": BEGAN,
+        "started_ms": unix_ms(BEGAN),
         "duration_ms": 77,
         "ttfb_ms": 30,
         "request": REQUEST,
@@ -61,7 +62,7 @@ def failed(url: str = "http://example.org/", **changes: Any) -> Capture:
     """Return a fetch that brought no response."""
     values: dict[str, Any] = {
         "url": url,
-        "started": BEGAN,
+        "started_ms": unix_ms(BEGAN),
         "duration_ms": 5,
         "failure": Failure.CONNECTION_REFUSED,
         "failure_detail": "Failed to connect",
@@ -84,7 +85,7 @@ def pages(count: int, *, first: int = 0, size: int = 300) -> list[CaptureItem]:
             items.append(item(failed(url)))
             continue
         body = f"<p>{number}</p>".encode() + random.Random(number).randbytes(size)
-        made = capture(url, body=body, started=BEGAN + timedelta(milliseconds=number))
+        made = capture(url, body=body, started_ms=unix_ms(BEGAN) + number)
         items.append(item(made, Seed(url, meta_json=f'{{"n":"{number}"}}')))
     return items
 

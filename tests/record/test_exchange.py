@@ -122,7 +122,7 @@ def test_an_identical_payload_leaves_the_head_and_points_at_its_original() -> No
     decision = RevisitDecision("", unchanged=True, profile=Profile.IDENTICAL, original=original)
     _, revisit = records_of(capture(), decision)
     assert revisit.type is RecordType.REVISIT
-    assert (revisit.lead, len(revisit.body)) == (HEAD, 0)
+    assert (revisit.lead, revisit.body) == (HEAD, None)
     assert dict(fields(revisit)) | {"WARC-Concurrent-To": ""} == {
         "WARC-Target-URI": "http://example.org/",
         "WARC-IP-Address": "192.0.2.7",

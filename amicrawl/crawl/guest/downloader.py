@@ -16,6 +16,7 @@ from scrapy.http import Response
 from scrapy.utils.httpobj import urlparse_cached
 
 from amicrawl.capture import Capture, Failure
+from amicrawl.clock import unix_ms, unix_ms_now
 from amicrawl.config import LogFormat
 from amicrawl.crawl.guest.handler import GuestHandler, record
 from amicrawl.crawl.reconstruct import (
@@ -116,11 +117,11 @@ def _hops(request: Request, response: Response, *, known: int, by: str) -> Itera
 
 
 def _failed(request: Request, error: Exception, *, began: datetime, by: str) -> Capture:
-    now = datetime.now(UTC)
+    started_ms = unix_ms(began)
     return Capture(
         url=request.url,
-        started=began.replace(microsecond=began.microsecond // 1000 * 1000),
-        duration_ms=max(0, int((now - began).total_seconds() * 1000)),
+        started_ms=started_ms,
+        duration_ms=max(0, unix_ms_now() - started_ms),
         failure=Failure.OTHER,
         failure_detail=f"{type(error).__name__}: {error}"[:300],
         reconstructed_by=by,
