@@ -95,6 +95,11 @@ class ShownLinks:
     links: Links
     run: Run
 
+    @property
+    def of_pages(self) -> bool:
+        """Whether pages are read at all."""
+        return self.links.of_pages
+
     async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
         """Return what the capture of the row *offer* leads to, as any crawl does."""
         capture, following = item.capture, self.run.following

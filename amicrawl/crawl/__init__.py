@@ -22,12 +22,12 @@ if TYPE_CHECKING:
         known_arguments,
         whole_number,
     )
-    from amicrawl.crawl.decision import Ticket, outcome_of
+    from amicrawl.crawl.decision import Ticket, outcome_of, provenance_of
     from amicrawl.crawl.extensions import CrawlExtension
     from amicrawl.crawl.feeding import offer_seed
     from amicrawl.crawl.guest.handler import make_wire_of_guest
     from amicrawl.crawl.host_overrides import HostOverrides
-    from amicrawl.crawl.links import is_of_a_page, provenance_of
+    from amicrawl.crawl.links import is_of_a_page
     from amicrawl.crawl.list_fetching import fetched_list
     from amicrawl.crawl.partition_member import PartitionMember
     from amicrawl.crawl.processes import as_process
@@ -60,7 +60,7 @@ else:
         make_wire_of_guest="guest.handler",
         HostOverrides="host_overrides",
         is_of_a_page="links",
-        provenance_of="links",
+        provenance_of="decision",
         fetched_list="list_fetching",
         PartitionMember="partition_member",
         as_process="processes",

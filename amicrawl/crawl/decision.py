@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from amicrawl.frontier import Found, Outcome
+from amicrawl.crawl.links import REQUISITE
+from amicrawl.frontier import Found, Outcome, Source, hops_of
 from amicrawl.politeness import retry_after_seconds
 from amicrawl.record import OF_SEED, Provenance, description_of
 
@@ -86,6 +87,30 @@ class Ticket:
     """The target of a redirect, resolved and as found; empty for any other response."""
     offers: list[Offer] = field(default_factory=list)
     """What the page leads to, as far as this crawl takes it."""
+
+
+_LINKS = {
+    Source.SEED: "seed",
+    Source.LINK: "link",
+    Source.SITEMAP: "sitemap",
+    Source.REDIRECT: "redirect",
+    Source.MANUAL: "seed",
+}
+
+
+def provenance_of(offer: Offer) -> Provenance:
+    """Return how the URL of the row *offer* was found."""
+    _, _, source, _, hops, extra, via, route = offer
+    if not via and source is Source.SEED:
+        return OF_SEED
+    link = _LINKS[source]
+    if source is Source.MANUAL and via:
+        link = "link"
+    elif extra and source is not Source.REDIRECT and REQUISITE in extra:
+        link = "requisite"
+    elif source is Source.SITEMAP and via.endswith("/robots.txt"):
+        link = "robots"
+    return Provenance(via, link, hops_of(route) if route else hops, route)
 
 
 _LONGEST_WAIT = 7 * 24 * 3600

@@ -29,7 +29,7 @@ from amicrawl.seed import Seed
 from amicrawl.urls import Refused, fetchable, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from amicrawl.capture import Capture, Failure
     from amicrawl.crawl.decision import Decision
     from amicrawl.crawl.run import Run
-    from amicrawl.crawl.visit import Exchanger, Links, Rule, Visit
+    from amicrawl.crawl.visit import Exchanger, Fetch, Links, Rule, Visit
     from amicrawl.fetch import WireRequest
 
 logger = logging.getLogger(__name__)
@@ -76,7 +76,7 @@ def _obstacles(crawler: Crawler, run: Run) -> Iterator[str]:
             yield f"{_name(pipeline)} is among the item pipelines"
 
 
-def direct_visit(crawler: Crawler, run: Run) -> Visit:
+def direct_visit(crawler: Crawler, run: Run, announcements: Announcements) -> Visit:
     """Return what visits rows directly, by the rules of the middlewares in their order."""
     downloader: Any = crawler.engine.downloader
     middlewares = downloader.middleware.middlewares
@@ -104,7 +104,7 @@ def direct_visit(crawler: Crawler, run: Run) -> Visit:
         links=links,
         rules=rules,
         request_of=RowRequests(fields, run.credentials),
-        wire=ObservedWire(crawler, run.wire),
+        wire=announcements,
     )
     politeness = next((each for each in middlewares if type(each) is PolitenessMiddleware), None)
     for each in middlewares:
@@ -115,7 +115,7 @@ def direct_visit(crawler: Crawler, run: Run) -> Visit:
                 politeness,
                 RowRequests(fields[:-1], run.credentials),
                 most_redirects=0 if redirects is None else redirects.max_redirect_times,
-                on_visited=Announcements(crawler).visited,
+                on_visited=announcements.visited,
             )
     return visit if run.visits_by is None else run.visits_by(visit)
 
@@ -178,23 +178,27 @@ class DirectRequests:
         return decision
 
 
-class ObservedWire:
-    """A wire that sends the signals which Scrapy sends around a download, where a component listens."""
+class Announcements:
+    """What Scrapy's components learn of rows that are visited directly: figures, signals, log lines.
+
+    To the visits it is *wire*, and sends the signals that Scrapy sends around a download.
+    """
+
+    fetch: Fetch
+    """Carries a request out, as any wire does."""
 
     def __init__(self, crawler: Crawler, wire: Exchanger) -> None:
         self._crawler = crawler
         self._wire = wire
         self._signals = Signaller(crawler)
+        self.look()
 
-    def fetch(
-        self, request: WireRequest, *, departs: Callable[[], None]
-    ) -> Coroutine[Any, Any, Capture]:
-        """Carry out *request*, as any wire does."""
-        if self._signals.is_heard(_AROUND_A_DOWNLOAD):
-            return self._observed(request, departs)
-        return self._wire.fetch(request, departs=departs)
+    def look(self) -> None:
+        """Find out whether a component listens to the signals of a download, for what begins now."""
+        self._is_heard = self._signals.is_heard(_OF_A_DOWNLOAD)
+        self.fetch = self._observed if self._is_heard else self._wire.fetch
 
-    async def _observed(self, request: WireRequest, departs: Callable[[], None]) -> Capture:
+    async def _observed(self, request: WireRequest, *, departs: Callable[[], None]) -> Capture:
         send, spider, shown = self._signals.send, self._crawler.spider, _request(request.url)
         send(signals.request_reached_downloader, request=shown, spider=spider)
         try:
@@ -206,20 +210,12 @@ class ObservedWire:
         finally:
             send(signals.request_left_downloader, request=shown, spider=spider)
 
-
-class Announcements:
-    """What Scrapy's components learn of rows that were visited directly: figures, signals, log lines."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        self._crawler = crawler
-        self._signals = Signaller(crawler)
-
     def visited(self, ticket: Ticket, decision: Decision) -> None:
         """Announce that the row of *ticket* was visited, with *decision*."""
         if decision is NO_TURN:
             self._crawler.stats.inc_value("amicrawl/addresses/waits")
         elif decision is DONE and ticket.capture is not None:
-            if self._signals.is_heard(_AFTER_A_DOWNLOAD):
+            if self._is_heard:
                 request = _request(ticket.capture.url)
                 response = _response(request, ticket.capture)
                 self._signals.send(
@@ -235,14 +231,14 @@ class Announcements:
                 logger.debug("Error downloading <GET %s>: %s", url, decision.reason)
 
 
-_AROUND_A_DOWNLOAD = frozenset(
+_OF_A_DOWNLOAD = frozenset(
     {
         signals.request_reached_downloader,
         signals.response_downloaded,
         signals.request_left_downloader,
+        signals.response_received,
     }
 )
-_AFTER_A_DOWNLOAD = frozenset({signals.response_received})
 
 
 def _is_handled(origin: logging.Logger, level: int) -> bool:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.crawl.decision import Ticket
 from amicrawl.errors import AmicrawlError
@@ -30,6 +30,16 @@ _AT_ONCE = 32
 """Visits that are started before those under way get a turn of the event loop."""
 
 
+class Announcing(Protocol):
+    """What tells others of visits."""
+
+    def look(self) -> None:
+        """Find out who listens, for the visits that are started now."""
+
+    def visited(self, ticket: Ticket, decision: Decision) -> None:
+        """Announce that the row of *ticket* was visited, with *decision*."""
+
+
 class Dispatcher:
     """Keeps as many rows of *frontier* under way as its in-flight limit and the gates allow."""
 
@@ -42,11 +52,11 @@ class Dispatcher:
         clock: Callable[[], float],
         may_start: Callable[[], bool],
         on_idle: Callable[[], None],
-        on_visited: Callable[[Ticket, Decision], None],
+        announcements: Announcing,
     ) -> None:
         """*may_start* says whether anything may be started at all; `wake` when that has changed.
 
-        *on_idle* is called when nothing waits and nothing is under way, *on_visited* after each visit.
+        *on_idle* is called when nothing waits and nothing is under way.
         """
         self._frontier = frontier
         self._pacing = pacing
@@ -54,7 +64,7 @@ class Dispatcher:
         self._clock = clock
         self._may_start = may_start
         self._on_idle = on_idle
-        self._on_visited = on_visited
+        self._announcements = announcements
         self._visits: dict[asyncio.Task[Decision], Ticket] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_due = False
@@ -89,6 +99,7 @@ class Dispatcher:
             self._timer = None
         if self._drains or not self._may_start():
             return
+        self._announcements.look()
         now = self._clock()
         try:
             if self._start_some(now):
@@ -132,7 +143,7 @@ class Dispatcher:
             if (error := task.exception()) is not None:
                 logger.error("A visit failed, which is a fault of amicrawl.", exc_info=error)
             else:
-                self._on_visited(ticket, task.result())
+                self._announcements.visited(ticket, task.result())
         self.wake()
         if not self._visits and not self._frontier.has_pending():
             self._on_idle()

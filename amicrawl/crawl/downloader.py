@@ -20,8 +20,8 @@ from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.arguments import reads_responses
+from amicrawl.crawl.decision import provenance_of
 from amicrawl.crawl.internals import Signaller
-from amicrawl.crawl.links import provenance_of
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.requests import NOTHING_MORE, TICKET, ticket_of
 from amicrawl.crawl.responses import NotYet, RefusedByRobots, Stopped, TryAgainLater

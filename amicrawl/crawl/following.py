@@ -91,6 +91,7 @@ class Page(NamedTuple):
 class Following:
     """What one crawl takes of its pages. *widens*: a start URL that redirects brings its new site."""
 
+    of_pages = True
     deepest_page = 500
     """Links from a start beyond which only a crawler comes: calendars, lists of nothing but "next"."""
 

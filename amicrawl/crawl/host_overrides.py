@@ -39,7 +39,8 @@ class HostOverrides:
         """Seconds between two requests, by host key."""
         self.per_host: dict[int, int] = {}
         """Requests that may be in flight at once, by host key."""
-        self._robots: dict[str, Robots] = {}
+        self.robots: dict[str, Robots] = {}
+        """What robots.txt decides, by host name, for `robots_at`."""
         for name, values in given.items():
             host = _host_key(name, key_of)
             if (delay := _read(name, values, "delay", _seconds)) is not None:
@@ -47,20 +48,20 @@ class HostOverrides:
             if (limit := _read(name, values, "per_host", _count)) is not None:
                 self.per_host[host] = min(limit, self.per_host.get(host, limit))
             if (robots := _read(name, values, "robots", Robots)) is not None:
-                self._robots[_plain(name)] = robots
+                self.robots[_plain(name)] = robots
 
     @property
     def obey_somewhere(self) -> bool:
         """Whether robots.txt decides something at one of the hosts."""
-        return any(robots is not Robots.IGNORE for robots in self._robots.values())
+        return any(robots is not Robots.IGNORE for robots in self.robots.values())
 
     def robots_at(self, url: str, default: Robots) -> Robots:
         """Return what robots.txt decides at the host of *url*; *default* where nothing is said of it."""
-        target = fetchable(url) if self._robots else None
-        name = "" if target is None or isinstance(target, Refused) else _plain(target.host)
+        target = fetchable(url)
+        name = "" if isinstance(target, Refused) else _plain(target.host)
         while name:
-            if name in self._robots:
-                return self._robots[name]
+            if name in self.robots:
+                return self.robots[name]
             name = name.partition(".")[2]
         return default
 

@@ -6,11 +6,9 @@ What a URL carries of the pages that led to it is in `Offer.extra` and `Request.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from amicrawl.capture import REDIRECTS
-from amicrawl.frontier import Hop, Offer, Source, extended, hops_of
-from amicrawl.record import OF_SEED, Provenance
+from amicrawl.frontier import Hop, Offer, Source, extended
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused
 
@@ -43,33 +41,11 @@ CARRIED_NUMBERS = frozenset({REQUISITE, SITEMAP, GROWTH, AWAY, CHAIN})
 
 PROVENANCE = "amicrawl_provenance"
 """How the URL of a request without a row was found: a `Provenance`."""
-_LINKS = {
-    Source.SEED: "seed",
-    Source.LINK: "link",
-    Source.SITEMAP: "sitemap",
-    Source.REDIRECT: "redirect",
-    Source.MANUAL: "seed",
-}
 
 
 def is_of_a_page(offer: Offer) -> bool:
     """Tell whether the row *offer* is a page, and not a sitemap or what a page needs to be shown."""
     return offer.extra is None or not (REQUISITE in offer.extra or SITEMAP in offer.extra)
-
-
-def provenance_of(offer: Offer) -> Provenance:
-    """Return how the URL of the row *offer* was found."""
-    _, _, source, _, hops, extra, via, route = offer
-    if not via and source is Source.SEED:
-        return OF_SEED
-    link = _LINKS[source]
-    if source is Source.MANUAL and via:
-        link = "link"
-    elif extra and source is not Source.REDIRECT and REQUISITE in extra:
-        link = "requisite"
-    elif source is Source.SITEMAP and via.endswith("/robots.txt"):
-        link = "robots"
-    return Provenance(via, link, hops_of(route) if route else hops, route)
 
 
 class OtherPartitions(Protocol):
@@ -86,6 +62,7 @@ class OtherPartitions(Protocol):
 class RedirectLinks:
     """The targets of redirects, each requested as the server wrote it; nothing else of a page."""
 
+    of_pages: ClassVar = False
     frontier: DurableFrontier
     key_of: Callable[[str], UrlKey | Refused]
     ours: Callable[[int], bool]
@@ -98,9 +75,9 @@ class RedirectLinks:
     elsewhere: OtherPartitions | None
 
     async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
-        """Return the offer of the target, if the row *offer* is redirected to what can be fetched."""
-        key = self.key_of(item.final_url) if item.capture.status in REDIRECTS else None
-        if key is None or isinstance(key, Refused):
+        """Return the offer of the target of the row *offer*, a redirect, if that can be fetched."""
+        key = self.key_of(item.final_url)
+        if isinstance(key, Refused):
             # `javascript:`, `file:`, no host: the row that names such a target is all there is to say.
             return []
         hops = (offer.extra or {}).get(CHAIN, 0)

@@ -28,13 +28,13 @@ from typing import TYPE_CHECKING
 
 from amicrawl.fetch import literal
 from amicrawl.politeness import (
+    BUSY,
     AdaptiveTimeout,
     AddressGates,
     Bandwidth,
     Gates,
     HostPace,
     PaceRules,
-    is_busy,
 )
 from amicrawl.urls import Refused, fetchable
 
@@ -223,8 +223,10 @@ class Pacing:
                 retry_after=outcome.retry_after,
             )
             opens = max(started + pace.interval, pace.until)
-            if outcome.status and (is_busy(outcome.status) or host in self.gates.probed):
-                self.gates.probe(host, on=is_busy(outcome.status))
+            if outcome.status in BUSY:
+                self.gates.probe(host, on=True)
+            elif outcome.status and host in self.gates.probed:
+                self.gates.probe(host, on=False)
         if self.bandwidth is not None:
             self.bandwidth.spend(host, ticket.received, now, expected=ticket.expected)
             opens = max(opens, self.bandwidth.host_opens_at(host))

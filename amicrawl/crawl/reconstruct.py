@@ -17,8 +17,8 @@ from scrapy.utils.misc import load_object
 
 from amicrawl.capture import BytesBody, Capture, Truncation, final_url
 from amicrawl.clock import unix_ms
+from amicrawl.crawl.decision import provenance_of
 from amicrawl.crawl.handler import WireHandler
-from amicrawl.crawl.links import provenance_of
 from amicrawl.crawl.requests import provenance_of_request, ticket_of
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.frontier import Outcome

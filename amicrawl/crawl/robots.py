@@ -39,8 +39,8 @@ from scrapy.settings import SETTINGS_PRIORITIES
 
 from amicrawl.capture import Failure
 from amicrawl.config import Robots
-from amicrawl.crawl.decision import Decision, Disposition, Ticket
-from amicrawl.crawl.links import MAX_BODY, PROVENANCE, REQUISITE, provenance_of
+from amicrawl.crawl.decision import Decision, Disposition, Ticket, provenance_of
+from amicrawl.crawl.links import MAX_BODY, PROVENANCE, REQUISITE
 from amicrawl.crawl.middlewares import TAKES_TURN
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.requests import ticket_of
@@ -142,7 +142,9 @@ class RobotsMiddleware:
         origin = robots_url(url)
         if words.get("dont_obey_robotstxt") or isinstance(origin, Refused):
             return None
-        policy = self._run.overrides.robots_at(url, self._policy)
+        policy, overrides = self._policy, self._run.overrides
+        if overrides.robots:
+            policy = overrides.robots_at(url, policy)
         if policy is Robots.IGNORE:
             return None
         verdict = self._known.find(origin, now=time.time())

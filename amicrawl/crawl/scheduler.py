@@ -189,14 +189,15 @@ class FrontierScheduler(BaseScheduler):
         if against := obstacle(crawler, run):
             logger.debug("Every URL goes by Scrapy's engine: %s.", against)
             return
+        announcements = Announcements(crawler, run.wire)
         run.dispatcher = Dispatcher(
             run.frontier,
             run.pacing,
-            direct_visit(crawler, run),
+            direct_visit(crawler, run, announcements),
             clock=run.clock,
             may_start=self._may_start,
             on_idle=lambda: internals.wake(crawler),
-            on_visited=Announcements(crawler).visited,
+            announcements=announcements,
         )
         run.dispatcher.start()
 

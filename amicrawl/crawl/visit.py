@@ -18,7 +18,7 @@ import asyncio
 import logging
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from amicrawl.capture import REDIRECTS, Failure, final_url
 from amicrawl.crawl.decision import (
@@ -31,8 +31,8 @@ from amicrawl.crawl.decision import (
     NotBegun,
     evidence,
     outcome_of,
+    provenance_of,
 )
-from amicrawl.crawl.links import provenance_of
 from amicrawl.disk import OUT_OF_MEMORY
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.frontier import Outcome, Settled, judge
@@ -40,7 +40,7 @@ from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from amicrawl.capture import Capture
     from amicrawl.crawl.decision import Ticket
@@ -69,15 +69,29 @@ class Rule(Protocol):
         """Do so for what a page needs that is open in a browser: it has no row, and does not wait."""
 
 
-class Exchanger(Protocol):
-    """What carries a request out."""
+class Fetch(Protocol):
+    """Carries a request out."""
 
-    async def fetch(self, request: WireRequest, *, departs: Callable[[], None]) -> Capture:
+    def __call__(
+        self, request: WireRequest, *, departs: Callable[[], None]
+    ) -> Coroutine[Any, Any, Capture]:
         """Return what was sent and received; *departs* is called just before a server is contacted."""
+
+
+class Exchanger(Protocol):
+    """What carries requests out."""
+
+    @property
+    def fetch(self) -> Fetch:
+        """What does."""
 
 
 class Links(Protocol):
     """What finds and takes what a page leads to."""
+
+    @property
+    def of_pages(self) -> bool:
+        """Whether it reads pages; False: nothing but redirects."""
 
     async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
         """Return what the capture of the row *offer* leads to, as far as this crawl takes it."""
@@ -259,8 +273,11 @@ class Visit:
             outcome = ticket.outcome = outcome_of(item)
             if is_redirect:
                 ticket.redirect_to = item.final_url
-            if self.links is not None and dispatch is not None and capture.failure is None:
-                ticket.offers = await self.links.read(item, dispatch.offer)
+            links = self.links
+            if links is None or dispatch is None or capture.failure is not None:
+                pass
+            elif is_redirect or links.of_pages:
+                ticket.offers = await links.read(item, dispatch.offer)
                 if ticket.offers and ticket.redirect_to:
                     ticket.outcome = outcome._replace(redirect=ticket.redirect_to)
         except AmicrawlError as fault:

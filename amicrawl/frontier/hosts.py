@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.meguri import HostRow, entry_of, pack_robots
+from amicrawl.politeness import BUSY
 from amicrawl.urls import host_group, octets, text_of
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ _ADDRESS_KEPT = 1
 """Hours after which an address that was dialled should be looked up again."""
 _ROBOTS_MISSING = 2
 """The flag of a host without a robots.txt."""
-_ERRORS = frozenset({429, *range(500, 600)})
 
 
 class _HostResponses:
@@ -97,7 +97,7 @@ class HostTally:
         status = outcome.status
         if status:
             responses.count += 1
-        if outcome.failure is not None or status in _ERRORS:
+        if outcome.failure is not None or status in BUSY:
             responses.errors += 1
         if outcome.latency_ms:
             responses.latencies.append(outcome.latency_ms)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from amicrawl.politeness.addresses import AddressGates
     from amicrawl.politeness.breaker import BLAME, Blame, HostBreaker, Verdict, backoff
     from amicrawl.politeness.gate import Gates
-    from amicrawl.politeness.pace import HostPace, PaceRules, is_busy, retry_after_seconds
+    from amicrawl.politeness.pace import BUSY, HostPace, PaceRules, retry_after_seconds
     from amicrawl.politeness.robots_policy import (
         LONGEST_UNREACHED,
         Access,
@@ -61,7 +61,7 @@ else:
         backoff="breaker",
         honoured_delay="robots_policy",
         is_bound="robots_policy",
-        is_busy="pace",
+        BUSY="pace",
         judge_absence="robots_policy",
         judge_robots="robots_policy",
         max_age_of="robots_policy",
@@ -72,6 +72,7 @@ else:
 
 __all__ = [
     "BLAME",
+    "BUSY",
     "LONGEST_UNREACHED",
     "Access",
     "AdaptiveTimeout",
@@ -89,7 +90,6 @@ __all__ = [
     "backoff",
     "honoured_delay",
     "is_bound",
-    "is_busy",
     "judge_absence",
     "judge_robots",
     "max_age_of",

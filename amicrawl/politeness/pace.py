@@ -36,6 +36,8 @@ from amicrawl.message import http_date
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+BUSY = frozenset({429, *range(500, 600)})
+"""The statuses that say that a host wants fewer requests."""
 _USUAL_CAPACITY = 100_000
 _LEAST_BACK_OFF = 1.0
 """Seconds from which the first back-off is doubled, however short the delay is."""
@@ -118,7 +120,7 @@ class PaceRules:
         if not status:
             return state
         crawl_delay, smoothed, back_off, errors, is_limited, _ = state
-        if is_busy(status):
+        if status in BUSY:
             errors += (1 - errors) * _WEIGHT
             is_limited = is_limited or status == 429
             if lengthens:
@@ -139,11 +141,6 @@ class PaceRules:
         if self.latency_factor * smoothed <= self.delay:
             smoothed = 0.0
         return PaceState(crawl_delay, smoothed, back_off, errors, is_limited, state.stepped)
-
-
-def is_busy(status: int) -> bool:
-    """Return whether *status* says that the host wants fewer requests: 429 and 500 to 599."""
-    return status == 429 or 500 <= status <= 599
 
 
 _USUAL = PaceState()
@@ -203,17 +200,17 @@ class HostPace:
         """
         rules = self._rules_of.get(host, self.rules) if self._rules_of else self.rules
         known = self._states.get(host)
-        if known is None and rules.latency_factor * latency <= rules.delay and not is_busy(status):
+        if known is None and rules.latency_factor * latency <= rules.delay and status not in BUSY:
             # Most responses: nothing is remembered of the host, and there is nothing to remember.
             return Pace(rules.delay, -inf)
         state = known or _USUAL
-        lengthens = is_busy(status) and started > state.stepped
+        lengthens = status in BUSY and started > state.stepped
         state = rules.after(state, status, latency=latency, lengthens=lengthens)
         if lengthens:
             state = state._replace(stepped=now)
         state = self._keep(host, state)
         until = -inf
-        if retry_after > 0 and is_busy(status):
+        if retry_after > 0 and status in BUSY:
             until = now + min(retry_after, rules.retry_after_cap)
         return Pace(rules.interval(state), until)
 

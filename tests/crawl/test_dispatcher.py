@@ -70,7 +70,7 @@ async def events_of_a_crawl() -> list[str]:
         clock=asyncio.get_running_loop().time,
         may_start=lambda: True,
         on_idle=over.set,
-        on_visited=lambda *_: None,
+        announcements=SimpleNamespace(look=lambda: None, visited=lambda *_: None),
     )
     dispatcher.start()
     await over.wait()
@@ -112,7 +112,7 @@ def test_a_frontier_that_cannot_hand_out_a_row_ends_the_crawl(error: Exception) 
             clock=asyncio.get_running_loop().time,
             may_start=lambda: True,
             on_idle=lambda: None,
-            on_visited=lambda *_: None,
+            announcements=SimpleNamespace(look=lambda: None, visited=lambda *_: None),
         )
         dispatcher.start()
         return await asyncio.wait_for(failed, 60)

@@ -15,7 +15,7 @@ import pytest
 from urls.vectors import VECTOR_FILES, lines
 
 from amicrawl.politeness.addresses import AddressGates
-from amicrawl.politeness.pace import HostPace, PaceRules, PaceState, is_busy
+from amicrawl.politeness.pace import BUSY, HostPace, PaceRules, PaceState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +60,7 @@ def waits(rules: PaceRules, line: dict[str, Any]) -> float:
 def reason(config: dict[str, Any], line: dict[str, Any]) -> str | None:
     """Return the reason in `WHY` that applies, from what the vector is told alone."""
     before = line["previous_latency_ms"]
-    if is_busy(line["status"]):
+    if line["status"] in BUSY:
         doubled_from = max(line["crawl_delay_ds"] / 10, 1.0)
         return "short" if line["adaptive_ms"] / 1000 < doubled_from else None
     if before and line["latency_ms"] > before * config["latency_rise"]:
