@@ -235,12 +235,11 @@ class Following:
     def refusal_of_requisite(self, url: str, offer: Offer) -> str:
         """Return the rule that keeps out *url*, which the page *offer* needs in a browser."""
         page = Page.of(offer)
-        on_site = page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1))
         selected = self.selection.judge(
             url,
             kind=Kind.REQUISITE,
             hops=page.hops,
-            parent_on_site=on_site,
+            parent_on_site=self._brings_others(page),
             primary=self._primary(page),
             steps=page.depth_in(REQUISITE) + 1,
         )
@@ -326,7 +325,7 @@ class Following:
         dated = self._dated(links, page, item)
         if not links:
             return
-        on_site = page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1))
+        on_site = self._brings_others(page)
         self.unkept.needs(page.url, (link.url for link in links if link.kind is Kind.REQUISITE))
         # Where a limit bites, a page with its pictures is worth more than one more page.
         self.counts["met"] += len(links)
@@ -344,6 +343,12 @@ class Following:
                 offer = self._offer(link, page, on_site=on_site, dated=dated)
                 if offer is not None:
                     yield offer
+
+    def _brings_others(self, page: Page) -> bool:
+        """Return whether *page* is on site, where that matters: it brings what is not."""
+        if not self.selection.scope.links_off_site:
+            return False
+        return page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1))
 
     def _is_last(self, page: Page) -> bool:
         """Return whether every link of *page* is more hops away than the crawl goes."""
@@ -451,7 +456,7 @@ class Following:
             target,
             kind=Kind.REQUISITE if steps else Kind.LINK,
             hops=page.hops,
-            parent_on_site=page.is_start or self.selection.is_on_site(page.url, hops=max(page.hops, 1)),
+            parent_on_site=self._brings_others(page),
             primary=self._primary(page),
             steps=steps,
         )

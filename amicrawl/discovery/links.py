@@ -112,7 +112,7 @@ _RELATION = re.compile(r"""(?i);\s*+rel\s*+=\s*+(?:"([^"]*+)|([^\s;,]++))""")
 
 def names_links(url: str, content_type: str) -> bool:
     """Tell whether links are looked for in a page at *url* with that Content-Type."""
-    return is_read(url, content_type) or _is_packed_sitemap(url, content_type)
+    return _read_as(url, content_type) in _READ or _is_packed_sitemap(url, content_type)
 
 
 def links_of(
@@ -127,9 +127,10 @@ def links_of(
     limits = _SITEMAP if is_sitemap else DEFAULTS
     if is_sitemap or _is_packed_sitemap(url, content_type):
         content_type = "application/xml"
-    payload = payload_of(capture, limits.payload) if is_read(url, content_type) else b""
+    read_as = _read_as(url, content_type)
+    payload = payload_of(capture, limits.payload) if read_as in _READ else b""
     if is_sitemap and not payload.lstrip(_BLANKS).startswith(b"<"):
-        content_type = _SITEMAP_OF_TEXT
+        read_as = _SITEMAP_OF_TEXT
     links = extract(
         payload,
         url=url,
@@ -137,6 +138,7 @@ def links_of(
         fields=capture.fields,
         limits=limits,
         document=document,
+        read_as=read_as,
     )
     return links, payload
 
@@ -154,11 +156,6 @@ def payload_of(capture: Capture, limit: int) -> bytes:
 def _is_packed_sitemap(url: str, content_type: str) -> bool:
     media_type = content_type.partition(";")[0].strip().lower()
     return media_type in _GZIP and url.partition("?")[0].endswith(".xml.gz")
-
-
-def is_read(url: str, content_type: str) -> bool:
-    """Return whether `extract` looks into the payload of the page at *url* with that Content-Type."""
-    return _read_as(url, content_type) in _READ
 
 
 def _read_as(url: str, content_type: str) -> str:
@@ -185,15 +182,17 @@ def extract(
     fields: Iterable[tuple[bytes, bytes]] = (),
     limits: LinkLimits = DEFAULTS,
     document: str = "",
+    read_as: str | None = None,
 ) -> list[Link]:
     """Return the links of the page at *url*, each once a kind, in the order of the page.
 
     *payload* is the message body without transfer and content coding; *fields* are the header fields
     as `header_fields` gives them. References to the page itself by a fragment are none. *document* is
-    the URL of the page that runs this one, where it is a script.
+    the URL of the page that runs this one, where it is a script. *read_as* is what the page is read as,
+    where that is known; else *url* and *content_type* say it.
     """
     payload = payload[: limits.payload]
-    read_as = _read_as(url, content_type) or _sniffed(payload)
+    read_as = (_read_as(url, content_type) if read_as is None else read_as) or _sniffed(payload)
     if read_as == "application/xml" and _XHTML.search(payload[:1024]):
         read_as = "text/html"
     of_header = _gathered(_of_fields(fields), limits), url, UTF_8

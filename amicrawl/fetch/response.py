@@ -182,9 +182,9 @@ class More(Enum):
 class ResponseReader:
     """Reads one response to a request by *method* into `head` and the spool *body*."""
 
-    __slots__ = ("_body", "_body_length", "_chunks", "_cut", "_digest", "_line", "_max_body",
+    __slots__ = ("_body", "_chunks", "_cut", "_digest", "_line", "_max_body",
                  "_max_header", "_method", "_payload_length", "_pending", "_searched", "_start",
-                 "_taken", "head", "received", "section")  # fmt: skip
+                 "_taken", "body_length", "head", "received", "section")  # fmt: skip
 
     def __init__(
         self, method: str, body: Spool, *, max_header: int, max_body: int, pieces: bool = False
@@ -196,7 +196,8 @@ class ResponseReader:
         self._cut = False
         self._chunks: ChunkReader | None = None
         self._digest: hashlib._Hash | None = None
-        self._body_length = 0
+        self.body_length = 0
+        """Bytes of the body that were kept."""
         self._payload_length = 0
         self._taken: list[bytes] | None = [] if pieces else None
         self._pending: bytes | bytearray = b""
@@ -242,7 +243,7 @@ class ResponseReader:
         ends, length, reusable = self.section.framing
         if self._chunks is not None:
             return self._more_chunks(self._chunks)
-        got = self._body_length
+        got = self.body_length
         if ends is Ends.UNSURE:
             return More.SURPLUS if 0 < length <= got else More.MAY
         if ends is not Ends.BY_CLOSE and got >= length:
@@ -348,12 +349,12 @@ class ResponseReader:
     def _take_body(self, data: bytes) -> None:
         if self._cut:
             return
-        room = self._max_body - self._body_length
+        room = self._max_body - self.body_length
         if len(data) > room:
             data = data[:room]
             self._cut = True
         self._body.write(data)
-        self._body_length += len(data)
+        self.body_length += len(data)
         if self._chunks is not None:
             self._take_chunks(self._chunks, data)
         elif self._taken is not None:

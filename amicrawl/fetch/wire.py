@@ -82,7 +82,7 @@ class Wire:
         self._dialer: Dialer
         self._loop: asyncio.AbstractEventLoop
         self._exchanges: set[Exchange] = set()
-        self._departing: list[tuple[Exchange, Callable[[], None]]] = []
+        self._departing: dict[Connection, tuple[Exchange, Callable[[], None]]] = {}
         """What is begun with the next turn of the loop."""
         self._timer: asyncio.TimerHandle | None = None
         self._lateness = Lateness()
@@ -225,14 +225,14 @@ class Wire:
         else:
             if not self._departing:
                 self._loop.call_soon(self._send)
-            self._departing.append((exchange, departs))
+            self._departing[exchange.connection] = exchange, departs
 
     def _send(self) -> None:
-        departing, self._departing = self._departing, []
+        departing, self._departing = self._departing, {}
         # Unrequested bytes belong to no request, and their server is about to close the connection.
-        for connection in speaking([exchange.connection for exchange, _ in departing]):
+        for connection in speaking(departing):
             connection.close()
-        for exchange, departs in departing:
+        for exchange, departs in departing.values():
             if exchange.ended.done():
                 continue
             try:
@@ -335,7 +335,7 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
         capture.payload_digest = reader.payload_digest
     # The head has been read already; these are the values that the properties would work out again.
     capture.noted = section.noted
-    capture.received = len(reader.head) + len(exchange.body)
+    capture.received = len(reader.head) + reader.body_length
     return capture
 
 

@@ -341,7 +341,7 @@ class Admission:
 
         That its host is suspect is noted there. *hour* is now, in hours since 1970.
         """
-        host = hosts.row(offer.key.host)
+        host = hosts.noted(offer.key.host)
         assert host is not None
         urls = host.url_count + hosts.offered.get(host.host, 0) - 1
         verdict = self.weigh(offer, host, urls=urls, hour=hour)

@@ -73,6 +73,10 @@ class HostTally:
             self._write(host, responses)
         return self._partition.host(host)
 
+    def noted(self, host: int) -> HostRow | None:
+        """Return the row of *host* as it was handed over last: what it responded since is missing."""
+        return self._partition.host(host)
+
     def urls(self, host: int) -> int:
         """Return how many URLs of *host* have been offered; 0 where it has no row."""
         row = self.row(host)

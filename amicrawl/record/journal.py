@@ -215,7 +215,7 @@ class CapturesJournal:
                 digests = digests_of(item.capture)
                 item.digest, item.body_length = digests.payload, digests.payload_length
                 item.unchanged = digests.payload == item.seed.digest
-        lines = [encode_row(row_of(item)) for item in items]
+        lines = list(map(encode_row, map(row_of, items)))
         self._pending += lines
         self.pending_bytes += sum(map(len, lines))
 
