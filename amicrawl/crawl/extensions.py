@@ -9,7 +9,6 @@ signal, sealed at once at the second, and accounted for.
 from __future__ import annotations
 
 import asyncio
-import logging
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -22,7 +21,6 @@ from amicrawl.config import Durability
 from amicrawl.crawl import internals
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.state import FULL
 from amicrawl.errors import AmicrawlError
 
 if TYPE_CHECKING:
@@ -35,9 +33,6 @@ if TYPE_CHECKING:
     from amicrawl.crawl.run import Run
 
     Later = Coroutine[Any, Any, None] | None
-
-
-logger = logging.getLogger(__name__)
 
 
 class CrawlExtension:
@@ -111,8 +106,6 @@ class FrontierWriter(CrawlExtension):
         self._forced_at = run.clock()
         self._noted, self._noted_at = 0, run.clock()
         """The number of rows of the index that the frontier noted last, and when."""
-        # The frontiers of several processes become one in the end.
-        self._joined = run.spec.shards if is_child() else 1
 
     def _opened(self) -> None:
         self._repeat(self._write, every=_WRITE_EVERY)
@@ -145,19 +138,6 @@ class FrontierWriter(CrawlExtension):
         frontier.partition.poll()
         if frontier.partition.snapshot_is_due:
             frontier.snapshot()
-        _, text = frontier.partition.ends
-        if text > frontier.partition.most_text // self._joined and not self._run.stopping:
-            self._end_full()
-
-    def _end_full(self) -> None:
-        """End the crawl while its frontier still fits into a file."""
-        logger.error(
-            "The frontier in %s has as many URLs as a file of its format can hold, 4 GiB of them: the "
-            "crawl ends, and its files are sealed. Divide the hosts among several crawls, each with a "
-            "directory of its own: -a shard=0 -a shards=2, and so on.",
-            self._run.config.directory,
-        )
-        self._run.end(FULL)
 
     def _closed(self) -> None:
         self._stop_timer()

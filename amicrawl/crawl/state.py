@@ -136,9 +136,8 @@ BYTES = "limit-bytes"
 ERRORS = "limit-errors"
 TIME = "limit-time"
 DISK = "limit-disk"
-FULL = "limit-frontier"
-LIMITS = frozenset({PAGES, BYTES, ERRORS, TIME, DISK, FULL})
-"""The finish reasons of a crawl that a limit of its own ended, or that of its frontier's format."""
+LIMITS = frozenset({PAGES, BYTES, ERRORS, TIME, DISK})
+"""The finish reasons of a crawl that a limit of its own ended."""
 
 
 class CrawlState:

@@ -26,10 +26,7 @@ SAMPLE = datetime(2027, 1, 31, 18, 30, 5, tzinfo=UTC)
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _CLEAN_STATE = "finished"
 _NOT_CLEAN = frozenset(
-    {
-        *("shutdown", "stopped at once", "stop-file", "output_failed"),
-        *("limit-errors", "limit-disk", "limit-frontier"),
-    }
+    {"shutdown", "stopped at once", "stop-file", "output_failed", "limit-errors", "limit-disk"}
 )
 _LIMITED = frozenset({"limit-pages", "limit-bytes", "limit-time"})
 """Finish reasons of a crawl that is finished only if nothing was left."""

@@ -146,7 +146,7 @@ class HostTally:
             return
         reference = row.robots_ref
         if body is not None:
-            packed = pack_robots(body, self._partition.codec)
+            packed = pack_robots(body, self._partition.options.codec)
             if not reference or self._partition.texts_at(reference)[0] != packed:
                 reference = self._partition.intern(entry_of(packed))
         self._partition.put_host(

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import explained
 from amicrawl.meguri.format.operations import deal, gather
+from amicrawl.meguri.format.writer import write_partition
 from amicrawl.meguri.opening import load
-from amicrawl.meguri.snapshot import write
+from amicrawl.meguri.snapshot import OPTIONS
 from amicrawl.meguri.state import INDEX_ROWS
 from amicrawl.meguri.store.directory import snapshot_name
 from amicrawl.meguri.store.generations import begin_with
@@ -43,5 +44,5 @@ def _begin(partition: Partition, directory: Path, *, index_rows: int, disk: Disk
     """Make *partition* the first state of *directory*."""
     kept = {name: value for name, value in partition.meta if name != INDEX_ROWS}
     partition.meta = tuple(sorted({**kept, INDEX_ROWS: b"%d" % index_rows}.items()))
-    write(partition, directory / snapshot_name(1), disk=disk)
+    write_partition(partition, directory / snapshot_name(1), options=OPTIONS, disk=disk)
     begin_with(directory, arena_length=len(partition.arena), disk=disk)

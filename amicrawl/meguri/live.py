@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from amicrawl.config import Identity
 from amicrawl.disk import DirectoryLock, explained
-from amicrawl.meguri.format.page import MOST_BYTES
+from amicrawl.meguri.format.writer import write_partition
 from amicrawl.meguri.opening import adopted, check_identity, read_state
-from amicrawl.meguri.snapshot import OPTIONS, Copies, SnapshotTask, freeze, partition_at, write
+from amicrawl.meguri.snapshot import OPTIONS, Copies, SnapshotTask, freeze, partition_at
 from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, NOTES_BACK, index_note
 from amicrawl.meguri.states import Status
 from amicrawl.meguri.store.generations import Generations
@@ -55,10 +55,8 @@ class LivePartition:
     A row is addressed by its number, which it keeps as long as the partition is open.
     """
 
-    codec = OPTIONS.codec
-    """That of the snapshots, which packed robots.txt bodies have to follow."""
-    most_text = MOST_BYTES - (256 << 20)
-    """Octets of text that it may have: its format holds 4 GiB, and what is under way adds to that."""
+    options = OPTIONS
+    """How its snapshots are written; packed robots.txt bodies follow their codec."""
 
     def __init__(
         self,
@@ -325,7 +323,7 @@ class LivePartition:
         self._end_snapshot()
         # From here on `flush` looks at the next journal only.
         self.flush()
-        state, generations, disk = self.state, self._generations, self._disk
+        state, generations, disk, options = self.state, self._generations, self._disk, self.options
         begun, lsn = generations.begin_generation(), self._lsn
         journal = self._journal = Journal(begun.log, disk=disk, after=self._journal)
         moment = freeze(state, hour=hour)
@@ -334,7 +332,9 @@ class LivePartition:
         def work() -> None:
             with Copies(self.directory, disk) as copies:
                 partition = partition_at(state, moment, copies=copies)
-                write(partition, begun.snapshot, disk=disk, after_page=copies.drop_pages)
+                write_partition(
+                    partition, begun.snapshot, options=options, disk=disk, after_page=copies.drop_pages
+                )
             generations.commit(begun, journal, lsn=lsn, arena_length=moment.arena)
 
         self._snapshot = SnapshotTask(work)

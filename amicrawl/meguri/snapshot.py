@@ -18,7 +18,7 @@ import numpy as np
 from amicrawl.meguri.arena import StringArena
 from amicrawl.meguri.format.partition import Columns, Partition, columns_of
 from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
-from amicrawl.meguri.format.writer import WriteOptions, write_partition
+from amicrawl.meguri.format.writer import WriteOptions
 from amicrawl.meguri.seen import merged_blob
 from amicrawl.meguri.table import RowTable, drop_pages_of
 
@@ -154,16 +154,6 @@ class SnapshotTask:
             self._write()
         except BaseException as fault:  # noqa: BLE001  # it is raised where the task is joined
             self._fault = fault
-
-
-def write(
-    partition: Partition, path: Path, *, disk: Disk, after_page: Callable[[], None] | None = None
-) -> int:
-    """Write *partition* as the snapshot *path*; return its bytes. OutputError where that fails.
-
-    *after_page* is called after each page.
-    """
-    return write_partition(partition, path, options=OPTIONS, disk=disk, after_page=after_page)
 
 
 def _order(table: RowTable, rows: int, base: int) -> np.ndarray:

@@ -22,6 +22,7 @@ from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputE
 from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
 from amicrawl.meguri.format.strings import ArenaBuilder, pack_robots
+from amicrawl.meguri.format.verification import read_partition
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
 from amicrawl.urls import UrlKey, host_key, seed_key, url_key
 
@@ -439,6 +440,30 @@ def test_map_shows_a_directory_and_its_manifest_alike(tmp_path: Path) -> None:
     assert run("map", manifest, "--host", "5") == "host 0x0000000000000005 -> partition 0 (p1.meguri)\n"
     assert run("map", manifest, "--host", hex(2**64 - 1)).endswith("-> no owning partition\n")
     assert as_json("map", manifest)["flaws"][0]["lo"] == "0x8000000000000001"
+
+
+def test_a_frontier_in_several_files_is_looked_into_as_one(file: Path, tmp_path: Path) -> None:
+    divided = tmp_path / "divided" / "f.meguri"
+    divided.parent.mkdir()
+    partition = read_partition(file)
+    options = WriteOptions(most_strings=len(partition.arena) // 3 + 1)
+    write_partition(partition, divided, options=options, disk=Disk())
+    names = sorted(path.name for path in divided.parent.iterdir())
+    assert names == ["f.meguri", *(f"f.strings-{number}.meguri" for number in (1, 2))]
+    for command in (["ls", "--limit", "0"], ["show", URL], ["export"]):
+        arguments = [command[0], "{}", *command[1:]]
+        one, several = (
+            run(*(str(path) if word == "{}" else word for word in arguments)).replace(str(path), "")
+            for path in (file, divided)
+        )
+        assert one == several
+    assert run("diff", file, divided) == run("diff", file, file)
+    assert run("verify", divided)
+    assert "amicrawl.strings = " in run("inspect", divided)
+    assert run("map", divided.parent).startswith("partition map (1 partitions)")
+    divided.with_name("f.strings-2.meguri").unlink()
+    with pytest.raises(DamagedFileError, match=r"go on in f\.strings-2\.meguri, which is missing"):
+        run("ls", divided)
 
 
 @pytest.mark.parametrize(

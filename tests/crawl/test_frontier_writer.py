@@ -12,19 +12,15 @@ from scrapy.signalmanager import SignalManager
 
 from amicrawl.config import CrawlConfig, Durability
 from amicrawl.crawl.extensions import FrontierWriter
-from amicrawl.crawl.processes.specification import SPECIFICATION
-from amicrawl.crawl.state import FULL
 
 
 class Frontier:
     """Counts what it is given to write; a sync is done at once."""
 
-    def __init__(self, text: int) -> None:
+    def __init__(self) -> None:
         self.flushed = 0
         self.synced = 0
-        self.partition = SimpleNamespace(
-            poll=lambda: None, snapshot_is_due=False, ends=(1, text), most_text=1000
-        )
+        self.partition = SimpleNamespace(poll=lambda: None, snapshot_is_due=False)
 
     def flush(self) -> None:
         self.flushed += 1
@@ -33,15 +29,9 @@ class Frontier:
         self.synced += 1
 
 
-async def written(
-    durability: Durability, *, seconds: float, text: int = 0, ended: list[str] | None = None
-) -> Frontier:
-    """Return what a frontier was requested within *seconds* of a clock of which each look takes 0.1.
-
-    It has *text* octets of the thousand that it may have; *ended* gets the reason where that ends the
-    crawl.
-    """
-    frontier, now = Frontier(text), [0.0]
+async def written(durability: Durability, *, seconds: float) -> Frontier:
+    """Return what a frontier was requested within *seconds* of a clock of which each look takes 0.1."""
+    frontier, now = Frontier(), [0.0]
 
     def clock() -> float:
         now[0] += 0.1
@@ -55,16 +45,7 @@ async def written(
         may_write=lambda: True,
         index_rows=0,
         frontier=frontier,
-        spec=SimpleNamespace(shards=4),
-        stopping=False,
     )
-
-    def end(reason: str) -> None:
-        run.stopping = True
-        assert ended is not None
-        ended.append(reason)
-
-    run.end = end
     crawler: Any = SimpleNamespace(signals=SignalManager())
     writer = FrontierWriter(crawler, run)
     crawler.signals.send_catch_log(signals.spider_opened)
@@ -86,25 +67,3 @@ def test_full_forces_each_write_to_disk_normal_one_a_second_and_none_nothing(
     frontier = asyncio.run(written(durability, seconds=3.0))
     assert least <= frontier.synced <= most
     assert frontier.flushed >= frontier.synced
-
-
-@pytest.mark.parametrize(
-    ("text", "is_child", "reasons"),
-    [(1000, False, []), (1001, False, [FULL]), (250, True, []), (251, True, [FULL])],
-)
-def test_a_frontier_that_soon_fits_into_no_file_ends_the_crawl_once(
-    text: int,
-    is_child: bool,
-    reasons: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Those of several processes, here four, become one file in the end."""
-    if is_child:
-        monkeypatch.setenv(SPECIFICATION, "{}")
-    ended: list[str] = []
-    with caplog.at_level("ERROR"):
-        asyncio.run(written(Durability.NONE, seconds=1.0, text=text, ended=ended))
-    assert ended == reasons
-    assert len(caplog.records) == len(reasons)
-    assert all("-a shard=0 -a shards=2" in record.message for record in caplog.records)

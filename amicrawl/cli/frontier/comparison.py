@@ -25,6 +25,7 @@ from amicrawl.errors import InputError
 from amicrawl.meguri import partition_in, string_at
 from amicrawl.meguri.format.difference import head_differences, row_differences
 from amicrawl.meguri.format.faults import Malformed
+from amicrawl.meguri.format.further import BEGIN
 from amicrawl.meguri.format.header import TRAILER_SIZE, unpack_trailer
 from amicrawl.meguri.format.manifest import Manifest, ManifestEntry, read_manifest, write_manifest
 from amicrawl.meguri.format.reader import FrontierFile
@@ -185,13 +186,15 @@ def _owner_text(owner: ManifestEntry | None) -> str:
 
 
 def _of_directory(directory: Path) -> Manifest:
-    """Return the manifest that the frontier files in *directory* would have."""
+    """Return the manifest that the frontier files in *directory*, those with rows, would have."""
     paths = sorted(directory.glob("*.meguri"))
     if not paths:
         raise InputError(f"{directory} has no frontier files, *.meguri. Give a directory that has some.")
     entries = []
     for path in paths:
         with FrontierFile.open(path) as file:
+            if BEGIN in dict(file.meta):
+                continue
             header, stats = file.header, file.stats
             entries.append(
                 ManifestEntry(

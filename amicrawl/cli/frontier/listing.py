@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -79,7 +80,8 @@ def _with_harmless_meta(found: dict[str, Any]) -> dict[str, Any]:
 
 def _directory_lines(directory: Path, *, as_json: bool) -> Iterator[str]:
     listing = list_directory(directory)
-    paths = [*listing.snapshots.values(), *listing.logs.values(), *listing.tails.values()]
+    paths = [*listing.snapshots.values(), *chain.from_iterable(listing.further.values())]
+    paths += [*listing.logs.values(), *listing.tails.values()]
     paths += [*listing.unfinished, *([listing.superblock] if listing.superblock else [])]
     sizes = {path.name: path.stat().st_size for path in paths}
     newest = listing.snapshots[max(listing.snapshots)] if listing.snapshots else None

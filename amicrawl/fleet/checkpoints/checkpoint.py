@@ -48,7 +48,7 @@ _LARGEST_LIST = 16 * 1024**2
 _NAME = re.compile(r"(?:frontier/)?[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
 _PART = re.compile(r"part-[0-9]{3,6}")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
-_FRONTIER = re.compile(r"super|snap-[0-9]+\.meguri|log-[0-9]+")
+_FRONTIER = re.compile(r"super|snap-[0-9]+(?:\.strings-[0-9]+)?\.meguri|log-[0-9]+")
 _INDEX = re.compile(r"captures-[0-9]+\.open|captures\.parquet|crawl\.json")
 
 

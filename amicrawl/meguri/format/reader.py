@@ -4,6 +4,7 @@ Opening reads the header and the end of the file, two reads unless the footer is
 checks that the two agree. After that a column, the rows of some hosts or what is due at a time cost only
 the pages that hold them. Whatever is read is compared with its checksums and with what the footer
 says of it; `verification` reads everything and compares the rest too, such as the order of the rows.
+The strings are those of the file and of the further ones that it names.
 
 Nothing in a file is trusted: room is made page by page, for no more rows than a file of its size can
 have (`layout.most_rows`) and no more content than so many rows can take. Every fault is a
@@ -21,6 +22,7 @@ from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.codec import decompressed
 from amicrawl.meguri.format.faults import FileFault, Malformed
 from amicrawl.meguri.format.footer import Footer, Region, RegionId, Statistics, parse_footer
+from amicrawl.meguri.format.further import FURTHER, checksums_in, further_path, meta_without
 from amicrawl.meguri.format.header import HEADER_SIZE, LEAST_SIZE, TRAILER_SIZE, Header, unpack_trailer
 from amicrawl.meguri.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.meguri.format.page import PageHeader, PageKind, check_header, read_payload
@@ -119,7 +121,7 @@ class FrontierFile:
     @property
     def meta(self) -> tuple[tuple[bytes, bytes], ...]:
         """Pairs of free text, sorted by key."""
-        return self.footer.meta
+        return meta_without(self.footer.meta)
 
     @property
     def url_rows(self) -> int:
@@ -203,7 +205,27 @@ class FrontierFile:
 
     def arena(self) -> bytes:
         """Return the string arena, empty where there is none."""
-        return self._content(RegionId.STRINGS, PageKind.BLOB)
+        own = self._content(RegionId.STRINGS, PageKind.BLOB)
+        others = [file.arena() for file in self._further()]
+        return b"".join((own, *others)) if others else own
+
+    def _further(self) -> Iterator[FrontierFile]:
+        """Yield the files in which the strings go on, each open until the next is requested."""
+        with self.placed(self.header.footer_offset, "footer"):
+            checksums = checksums_in(self.footer.meta)
+        for number, checksum in enumerate(checksums, 1):
+            path = further_path(self.path, number)
+            with self.placed(self.header.footer_offset, "footer"):
+                if not path.exists():
+                    raise Malformed(f"its strings go on in {path.name}, which is missing")
+            with FrontierFile.open(path) as file:
+                last = file.regions[-1]
+                if (last.id, last.crc32c) != (RegionId.STRINGS, checksum) or FURTHER in dict(
+                    file.footer.meta
+                ):
+                    with file.placed(last.offset, last.name):
+                        raise Malformed(f"{self.path.name} does not go on with these strings")
+                yield file
 
     def _content(self, number: RegionId, kind: PageKind, *, values: int | None = None) -> bytes:
         """Return the content of a region whose header counts *values*, or its bytes; empty for none."""
@@ -237,6 +259,10 @@ class FrontierFile:
 
         Only when this has returned is it known that what was handed over is sound.
         """
+        return self._copy_own(write) + sum(file.copy_arena(write) for file in self._further())
+
+    def _copy_own(self, write: Callable[[bytes], object]) -> int:
+        """Hand the strings that are in this file to *write*, and return how many octets they are."""
         region = self._regions.get(RegionId.STRINGS)
         if region is None:
             return 0
@@ -276,7 +302,7 @@ class FrontierFile:
         )
 
     def check_regions(self) -> None:
-        """Compare each region with its checksum; FrontierFileError where they differ."""
+        """Compare each region of each file with its checksum; FrontierFileError where they differ."""
         for region in self.regions:
             with self._source.placed(region.offset, region.name):
                 checksum = 0
@@ -284,6 +310,8 @@ class FrontierFile:
                     checksum = crc32c(block, checksum)
                 if checksum != region.crc32c:
                     raise Malformed("the region has another checksum", fault=FileFault.CHECKSUM)
+        for file in self._further():
+            file.check_regions()
 
     def placed(self, offset: int, region: str) -> AbstractContextManager[None]:
         """Return the context that gives a `Malformed` raised within it this file and place."""

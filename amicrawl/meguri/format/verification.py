@@ -217,7 +217,7 @@ def inspect(path: Path) -> dict[str, Any]:
                 for region in file.regions
             ],
             "encodings": dict(sorted(encodings.items())),
-            "meta": {_text(key): _text(value) for key, value in file.meta},
+            "meta": {_text(key): _text(value) for key, value in file.footer.meta},
         }
 
 

@@ -4,20 +4,21 @@ A column is copied a page at a time, so that a partition may consist of views in
 files and be larger than memory. A page of a blob is compressed piece by piece; its header, and that of
 the file, say how long things are and are written last, over the zeros that keep their place. What is
 kept in memory besides is what the footer says of each page, and four bytes for each scheduled row where
-a schedule is made.
+a schedule is made. Strings that are more than one file can hold go on in further files (`further`).
 
 The same partition gives the same bytes, under Zstandard as long as its library stays the same.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from amicrawl.disk import OutputFile, remove_durably
+from amicrawl.disk import OutputFile, explained, remove_durably
 from amicrawl.errors import InputError
 from amicrawl.meguri.format.checksum import crc32c, joined_crc32c
 from amicrawl.meguri.format.codec import Compressor
@@ -32,20 +33,21 @@ from amicrawl.meguri.format.footer import (
     bytes_per_url,
     encode_footer,
 )
+from amicrawl.meguri.format.further import BEGIN, further_path, meta_with
 from amicrawl.meguri.format.header import HEADER_SIZE, Flag, Header, pack_trailer
 from amicrawl.meguri.format.layout import FLAG_OF_REGION, most_blob, most_rows
 from amicrawl.meguri.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.meguri.format.page import MOST_BYTES, PageHeader, PageKind, Zone, encode_page
-from amicrawl.meguri.format.partition import KeyOrder
+from amicrawl.meguri.format.partition import KeyOrder, Partition, columns_of
 from amicrawl.meguri.format.schedule import plan_schedule
-from amicrawl.meguri.format.schema import HOST_COLUMNS, URL_COLUMNS, Codec, Column
+from amicrawl.meguri.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Codec, Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.meguri.format.partition import Columns, Partition
+    from amicrawl.meguri.format.partition import Columns
 
 PAGE_ROWS = 1 << 16
 """Rows that are worked on at once where pages are not limited, and a good limit where they are."""
@@ -65,6 +67,8 @@ class WriteOptions:
     """Most rows of a page; 0 makes one page of each column."""
     equal_keys: bool = False
     """Whether a key may come twice. The format allows it, a frontier never has it."""
+    most_strings: int = MOST_BYTES
+    """Most octets of strings in one file; the format holds no more than this."""
 
 
 def write_partition(
@@ -77,25 +81,64 @@ def write_partition(
 ) -> int:
     """Write *partition* to *path*, in place of what is there, and return its size in bytes.
 
-    *after_page* is called after each page and each megabyte of strings, so that what is mapped can leave
-    resident memory. Raises InputError where the partition cannot be written: rows out of order, a key
-    twice, too large for the format; OutputError where the disk fails. Either way *path* stays as it was.
+    Where its strings are more than one file holds, the size is that of all files. *after_page* is called
+    after each page and each megabyte of strings, so that what is mapped can leave resident memory.
+    Raises InputError where the partition cannot be written: rows out of order, a key twice, too large
+    for the format; OutputError where the disk fails. Either way *path* stays as it was, unless the disk
+    failed between the names of several files: then what was there is found to be damaged.
     """
+    outputs: list[OutputFile] = []
     try:
         after_page = after_page or _do_nothing
         _check(partition, options, after_page)
-        output = OutputFile.replacing(path, disk=disk)
         try:
-            _PartitionWriter(output, partition, options, after_page).write()
-            output.seal()
+            for name, write in _files(partition, path, options, after_page):
+                outputs.append(OutputFile.replacing(name, disk=disk))
+                write(outputs[-1])
+            for output in outputs:
+                output.seal()
         except Malformed:
-            remove_durably(output.open_path, disk=disk)
+            for output in outputs:
+                remove_durably(output.open_path, disk=disk)
             raise
         finally:
-            output.close()
+            for output in outputs:
+                output.close()
     except Malformed as fault:
         raise InputError(f"{path} cannot be written: {fault.reason}.") from fault
-    return output.tell()
+    _remove_further(path, len(outputs), disk=disk)
+    return sum(output.tell() for output in outputs)
+
+
+def _files(
+    partition: Partition, path: Path, options: WriteOptions, after_page: Callable[[], None]
+) -> Iterator[tuple[Path, Callable[[OutputFile], None]]]:
+    """Yield the files of *partition*, the one in *path* last, and what writes each."""
+    arena, most = memoryview(partition.arena).cast("B"), options.most_strings
+    checksums: list[int] = []
+    for number, begin in enumerate(range(most, len(arena), most), 1):
+        part = Partition(
+            urls=columns_of(np.empty(0, ROW)),
+            hosts=columns_of(np.empty(0, HOST_ROW)),
+            arena=arena[begin : begin + most],
+            partition_id=partition.partition_id,
+            created=partition.created,
+            meta=((BEGIN, b"%d" % begin),),
+        )
+        writer = _PartitionWriter(part, options, after_page)
+        yield further_path(path, number), writer.write
+        checksums.append(writer.regions[-1].crc32c)
+    first = replace(partition, arena=arena[:most], meta=meta_with(partition.meta, checksums))
+    yield path, _PartitionWriter(first, options, after_page).write
+
+
+def _remove_further(path: Path, number: int, *, disk: Disk) -> None:
+    """Remove what a larger partition that was in *path* before had from further file *number* on."""
+    for stale in map(partial(further_path, path), count(number)):
+        if not stale.exists():
+            return
+        with explained(stale, "removed"):
+            disk.remove(stale)
 
 
 def _do_nothing() -> None:
@@ -125,12 +168,11 @@ def _check(partition: Partition, options: WriteOptions, after_page: Callable[[],
                 np.ascontiguousarray(columns["path_key"][part]) if name == "URL" else None,
             )
             after_page()
-    for blob, name in ((partition.arena, "strings"), (partition.seen_filter, "seen-set")):
-        if memoryview(blob).nbytes > MOST_BYTES:
-            raise Malformed(
-                f"its {name} of {memoryview(blob).nbytes} bytes are more than the 4 GiB that a file "
-                "can hold; divide the partition"
-            )
+    if memoryview(partition.seen_filter).nbytes > MOST_BYTES:
+        raise Malformed(
+            f"its seen-set of {memoryview(partition.seen_filter).nbytes} bytes is more than the 4 GiB "
+            "that a file can hold; divide the partition"
+        )
     if len({key for key, _ in partition.meta}) < len(partition.meta):
         raise Malformed("a key of its metadata comes twice")
     rows = len(partition.urls["host_key"]) + len(partition.hosts["host_key"])
@@ -157,18 +199,16 @@ class _Due:
 class _PartitionWriter:
     """Writes one partition once."""
 
-    sink: OutputFile
     partition: Partition
     options: WriteOptions
     after_page: Callable[[], None]
     regions: list[Region] = field(default_factory=list)
     due: _Due = field(default_factory=_Due)
+    sink: OutputFile = field(init=False)
     compressor: Compressor = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.compressor = Compressor(self.options.codec)
-
-    def write(self) -> None:
+    def write(self, sink: OutputFile) -> None:
+        self.sink, self.compressor = sink, Compressor(self.options.codec)
         self.sink.write(bytes(HEADER_SIZE))
         partition = self.partition
         urls = self._table(RegionId.URL_TABLE, partition.urls, URL_COLUMNS)

@@ -1,7 +1,8 @@
 """A partition's directory as found: its files, the superblock, and the states it can be opened in.
 
     super               which generation counts
-    snap-<G>.meguri     the partition as it was when generation G began
+    snap-<G>.meguri     the partition as it was when generation G began; where its strings are more than
+                        one file holds, they go on in snap-<G>.strings-1.meguri, and so on
     log-<G+1>           what changed since; logs with greater numbers follow where there are any
     log-<n>.tail        what was cut off that log, kept for inspection
 
@@ -41,6 +42,7 @@ from google_crc32c import value as crc32c
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.meguri.format.faults import FileFault, Malformed
+from amicrawl.meguri.format.further import NAMED
 from amicrawl.meguri.store.journal import FIRST_LSN, MAX_LSN, TAIL_SUFFIX
 from amicrawl.meguri.store.logs import replay_logs
 
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 SUPERBLOCK_NAME: Final = "super"
 
 # Longer numbers are ignored; without a bound one file name could use up all that may follow it.
-_SNAPSHOT: Final = re.compile(r"snap-([1-9][0-9]{0,14})\.meguri", re.ASCII)
+_SNAPSHOT: Final = re.compile(rf"snap-([1-9][0-9]{{0,14}})({NAMED})?\.meguri", re.ASCII)
 _LOG: Final = re.compile(r"log-([1-9][0-9]{0,14})", re.ASCII)
 
 
@@ -71,10 +73,12 @@ class Listing:
 
     superblock: Path | None = None
     snapshots: dict[int, Path] = field(default_factory=dict)
+    further: dict[int, list[Path]] = field(default_factory=dict)
+    """Files in which the strings of a snapshot go on, by the number of that."""
     logs: dict[int, Path] = field(default_factory=dict)
     tails: dict[int, Path] = field(default_factory=dict)
     unfinished: list[Path] = field(default_factory=list)
-    """Files that were being written when a process ended; never part of the state."""
+    """Files that were being written when a process ended, or lack their first: no part of the state."""
 
     def logs_from(self, number: int) -> tuple[Path, ...]:
         """Return the logs of that number and greater ones, in order."""
@@ -90,6 +94,8 @@ def list_directory(directory: Path) -> Listing:
         raise InputError(f"{directory} cannot be read: {error.strerror}.") from error
     for path in paths:
         _enter(listing, path)
+    for number in listing.further.keys() - listing.snapshots.keys():
+        listing.unfinished += listing.further.pop(number)
     return listing
 
 
@@ -103,6 +109,8 @@ def _enter(listing: Listing, path: Path) -> None:
             listing.unfinished.append(path)
     elif log:
         (listing.tails if name.endswith(TAIL_SUFFIX) else listing.logs)[int(log[1])] = path
+    elif snapshot and snapshot[2]:
+        listing.further.setdefault(int(snapshot[1]), []).append(path)
     elif snapshot:
         listing.snapshots[int(snapshot[1])] = path
     elif name == SUPERBLOCK_NAME:

@@ -200,10 +200,12 @@ class Generations:
         """Remove what *generation* and later ones do not need."""
         listing = list_directory(self.directory)
         logs = [*listing.logs.items(), *listing.tails.items()]
+        further = ((number, path) for number, paths in listing.further.items() for path in paths)
+        snapshots = [*listing.snapshots.items(), *further]
         self._remove(
             [
                 *(path for number, path in logs if number <= generation),
-                *(path for number, path in listing.snapshots.items() if number < generation),
+                *(path for number, path in snapshots if number < generation),
             ]
         )
 

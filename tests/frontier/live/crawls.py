@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from frontier.live.disks import CountingDisk
@@ -10,6 +11,7 @@ from frontier.live.disks import CountingDisk
 from amicrawl.frontier import DurableFrontier, Offer, Source
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.meguri.format.partition import EMPTY_ARENA
+from amicrawl.meguri.snapshot import OPTIONS
 from amicrawl.meguri.store.journal import FrameKind, frame_at, frames_of
 from amicrawl.meguri.url_row import HostRow, UrlRow
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
@@ -55,6 +57,12 @@ class TracedPartition(LivePartition):
         del self.trace[self._lsn - 1 :]
         self.trace += [frames_of([change], lsn) for lsn, change in enumerate(self._waiting, self._lsn)]
         super()._hand_over()
+
+
+class DividedPartition(TracedPartition):
+    """One whose snapshots soon have more strings than one of their files may have."""
+
+    options = replace(OPTIONS, most_strings=600)
 
 
 class Contents(NamedTuple):

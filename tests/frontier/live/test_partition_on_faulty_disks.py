@@ -23,6 +23,7 @@ from frontier.live.crawls import (
     HOUR,
     META,
     Clock,
+    DividedPartition,
     TracedPartition,
     contents_by,
     contents_of,
@@ -61,8 +62,11 @@ NEVER = 10**9
 class Session:
     """A crawl that is begun, killed, resumed, closed and begun again, and what it was promised."""
 
-    def __init__(self, directory: Path, disk: CountingDisk) -> None:
+    def __init__(
+        self, directory: Path, disk: CountingDisk, kind: type[TracedPartition] = TracedPartition
+    ) -> None:
         self.directory = directory
+        self._kind = kind
         self.trace: list[bytes] = []
         self.flushed = self.synced = 0
         """Frames that must outlive a kill, and a power cut."""
@@ -112,7 +116,7 @@ class Session:
 
     def _open(self, *, recrawls: bool = False) -> DurableFrontier:
         hour = self._clock.hour
-        partition = TracedPartition(self.directory, self.trace, disk=self._disk, hour=hour)
+        partition = self._kind(self.directory, self.trace, disk=self._disk, hour=hour)
         assert partition.frames >= self.flushed
         self.frontier = frontier_on(
             partition, self._clock, recrawl_before=self._clock.hour if recrawls else None
@@ -198,20 +202,20 @@ def check(session: Session, least: int) -> None:
     shutil.rmtree(directory)
 
 
-def calls_of_a_session(directory: Path) -> list[str]:
+def calls_of_a_session(directory: Path, kind: type[TracedPartition] = TracedPartition) -> list[str]:
     disk = CountingDisk()
-    session = Session(directory, disk)
+    session = Session(directory, disk, kind)
     session.run()
     check(session, len(session.trace))
     return disk.calls
 
 
-def points(directory: Path, part: int) -> list[int]:
+def points(directory: Path, part: int, kind: type[TracedPartition] = TracedPartition) -> list[int]:
     """Return the numbers of calls to try: one in twenty, from the *part*th on, or more where requested.
 
     Of the many writes to a snapshot's file only a few are looked at. `make crash-test` tries every call.
     """
-    calls = calls_of_a_session(directory)
+    calls = calls_of_a_session(directory, kind)
     around = zip(["", *calls], calls, [*calls[1:], ""], strict=False)
     chosen = [
         number
@@ -237,12 +241,17 @@ def test_a_session_makes_every_kind_of_call(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(("part", "code"), [(0, errno.ENOSPC), (1, errno.EIO)])
-def test_whatever_call_fails_nothing_acknowledged_is_lost(tmp_path: Path, part: int, code: int) -> None:
+@pytest.mark.parametrize(
+    ("part", "code", "kind"),
+    [(0, errno.ENOSPC, TracedPartition), (1, errno.EIO, DividedPartition)],
+)
+def test_whatever_call_fails_nothing_acknowledged_is_lost(
+    tmp_path: Path, part: int, code: int, kind: type[TracedPartition]
+) -> None:
     """Once; the crawl then tries to end well, which must make nothing worse."""
     directory = tmp_path / "frontier"
-    for fatal in points(directory, part):
-        session = Session(directory, FailingDisk(fatal, code))
+    for fatal in points(directory, part, kind):
+        session = Session(directory, FailingDisk(fatal, code), kind)
         with pytest.raises(OutputError, match=os.strerror(code)):
             session.run()
         if session.frontier is not None:
@@ -254,8 +263,8 @@ def test_whatever_call_fails_nothing_acknowledged_is_lost(tmp_path: Path, part: 
 
 def test_whatever_call_is_the_last_nothing_flushed_is_lost(tmp_path: Path) -> None:
     directory = tmp_path / "frontier"
-    for fatal in points(directory, 2):
-        session = Session(directory, MortalDisk(fatal))
+    for fatal in points(directory, 2, DividedPartition):
+        session = Session(directory, MortalDisk(fatal), DividedPartition)
         with pytest.raises(KilledError):
             session.run()
         session.end()
@@ -266,9 +275,10 @@ def test_whatever_call_is_the_last_nothing_flushed_is_lost(tmp_path: Path) -> No
 def test_whenever_the_power_is_cut_nothing_synced_is_lost(tmp_path: Path, all_is_lost: bool) -> None:
     """Either everything that was not forced to disk is lost, or any part of it."""
     directory = tmp_path / "frontier"
-    for fatal in [*points(directory, 3 + all_is_lost), NEVER]:
+    kind = TracedPartition if all_is_lost else DividedPartition
+    for fatal in [*points(directory, 3 + all_is_lost, kind), NEVER]:
         disk = PowerDisk(directory, fatal)
-        session = Session(directory, disk)
+        session = Session(directory, disk, kind)
         with suppress(KilledError):
             session.run()
         session.end()

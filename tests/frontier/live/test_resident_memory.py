@@ -16,7 +16,8 @@ from amicrawl.meguri import Cause, LivePartition, Status
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.schema import ROW
-from amicrawl.meguri.snapshot import Copies, freeze, partition_at, write
+from amicrawl.meguri.format.writer import write_partition
+from amicrawl.meguri.snapshot import OPTIONS, Copies, freeze, partition_at
 from amicrawl.meguri.state import PartitionState
 
 if TYPE_CHECKING:
@@ -58,7 +59,9 @@ def test_writing_a_snapshot_maps_a_page_of_rows_at_a_time(tmp_path: Path) -> Non
             copies.drop_pages()
 
         assert resident(rows._file) + resident(state.rows._file) < WHOLE // 4
-        write(partition, tmp_path / "snapshot", disk=disk, after_page=after_page)
+        write_partition(
+            partition, tmp_path / "snapshot", options=OPTIONS, disk=disk, after_page=after_page
+        )
     assert 0 < most[0] < WHOLE // 2
     assert 0 < most[1] < STRINGS // 2
     state.close()
