@@ -368,7 +368,7 @@ class Following:
             page.depth_in(AWAY),
             links=self._shown(links),
             words=lambda: words_of(item.capture),
-            today=item.capture.started,
+            at_ms=item.capture.started_ms,
         )
         if self._calendars.ended > ended:
             logger.warning(

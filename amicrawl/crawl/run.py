@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.links import OtherPartitions
     from amicrawl.crawl.visit import Exchanger, Links, Rule
     from amicrawl.fetch import Resolver, Wire, WireRequest
-    from amicrawl.frontier import Dispatch, DurableFrontier
+    from amicrawl.frontier import DurableFrontier
     from amicrawl.listing import SealedFile
     from amicrawl.record import Unkept
     from amicrawl.seed import Seed
@@ -184,7 +184,7 @@ class Run(CrawlState):
             clock=self.clock,
             rules=rules,
             request_of=request_of,
-            refusal_of=None if self.following is None else self.refusal_of,
+            refusal_of=None if self.following is None else self.following.refusal_of,
             links=links,
         )
 
@@ -349,10 +349,6 @@ class Run(CrawlState):
         item = CaptureItem(capture=capture, seed=seed, attempts=0, provenance=found)
         item.page, item.resource_type = page, resource_type
         await self.record(item)
-
-    def refusal_of(self, dispatch: Dispatch) -> str:
-        """Return why the crawl does not take a row that waited any more; empty where it does."""
-        return "" if self.following is None else self.following.refusal_of(dispatch.offer)
 
     def abort(self) -> None:
         """End every exchange that is still under way; their rows go back to the frontier."""

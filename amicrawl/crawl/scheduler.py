@@ -222,8 +222,8 @@ class FrontierScheduler(BaseScheduler):
 
     def _admitted(self, dispatch: Dispatch, now: float) -> Request | None:
         """Return the request for a row that may start at *now*; None for one that does not."""
-        ticket = Ticket(dispatch.key[0], dispatch, now)
-        if dispatch.skip or self._run.refusal_of(dispatch):
+        ticket, following = Ticket(dispatch.key[0], dispatch, now), self._run.following
+        if dispatch.skip or (following is not None and following.refusal_of(dispatch.offer)):
             task = asyncio.ensure_future(self._run.visit.visit(ticket))
             self._passing_over.add(task)
             task.add_done_callback(self._passed_over)

@@ -138,7 +138,7 @@ class Visit:
     """For rows that are visited whole, as are the next two."""
     request_of: Callable[[Seed], WireRequest | Refused] | None = None
     """Returns what goes over the wire for a row."""
-    refusal_of: Callable[[Dispatch], str] | None = None
+    refusal_of: Callable[[Offer], str] | None = None
     """Returns why the crawl does not take a row any more; None where it takes all."""
     links: Links | None = None
     """None where what pages lead to is not taken here."""
@@ -197,7 +197,7 @@ class Visit:
         if dispatch.skip:
             reason = "the host had not responded before and was given up"
             return Decision(Disposition.GIVEN_UP, reason, Failure.HOST_SKIPPED)
-        if self.refusal_of is not None and (reason := self.refusal_of(dispatch)):
+        if self.refusal_of is not None and (reason := self.refusal_of(dispatch.offer)):
             # No server is contacted: the next row of the host need not wait on its account.
             self.pacing.withdraw(ticket)
             return Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)

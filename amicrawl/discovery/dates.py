@@ -20,6 +20,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote_plus
 
+from amicrawl.clock import from_unix_ms
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -226,16 +228,18 @@ class Calendars:
         *,
         links: Iterable[str],
         words: Callable[[], Iterable[bytes]],
-        today: date,
+        at_ms: int,
     ) -> DatedUrl | None:
         """Note what the page at *url* shows; return it where it is one by date.
 
+        It was requested at *at_ms*, Unix milliseconds.
         *steps* is what `steps` gave for it, *links* are those that are new to the crawl, files included,
         *words* those that it shows; both are read where the URL has nothing of its own but dates.
         """
         dated = date_in(url) if self.most else None
         if dated is None:
             return None
+        today = from_unix_ms(at_ms)
         self._today = (today.year, today.month, today.day)
         part = self._parts.setdefault(dated.part, _DatedPages())
         self._parts.move_to_end(dated.part)

@@ -71,11 +71,12 @@ class Offering:
                     partition.extend(rows, texts)
                     reference = self._hosts.begin(host, seed.url)
                 offered[host] = offered.get(host, 0) + 1
-                status = _SCHEDULED if admission is None else self._weighed(offer, admission, hour)
+                is_let_in = admission is None or admission.admits(offer, self._hosts, hour=hour)
+                status = _SCHEDULED if is_let_in else _TRAPPED
                 texts.append(entries or offered_entries(offer))
                 depth = min(_FARTHEST, hops)
                 rows.append(offered_row(host, path, status, priority, depth, source, reference, hour))
-                if status == _SCHEDULED:
+                if is_let_in:
                     waiting.append((host, order, reference, number))
                 number += 1
                 reference += len(texts[-1])
@@ -86,10 +87,6 @@ class Offering:
                 self._queue.append(*each)
         return new + len(waiting)
 
-    def _weighed(self, offer: Offer, admission: Admission, hour: int) -> int:
-        """Return the status of *offer*, which is new."""
-        return _SCHEDULED if admission.admits(offer, self._hosts, hour=hour) else _TRAPPED
-
     def _bring_back(self, offer: Offer, number: int, *, hour: int) -> bool:
         """Take *offer*, whose key leads to row *number*; return whether it is handed out again."""
         partition = self._partition
@@ -98,9 +95,10 @@ class Offering:
         host, path = offer.key
         self._hosts.offered[host] = self._hosts.offered.get(host, 0) + 1
         admission, reference = self._admission, partition.ends[1]
-        status = _SCHEDULED if admission is None else self._weighed(offer, admission, hour)
+        is_let_in = admission is None or admission.admits(offer, self._hosts, hour=hour)
+        status = _SCHEDULED if is_let_in else _TRAPPED
         row = (host, path, status, offer.priority, min(offer.hops, _FARTHEST), offer.source)
         partition.fill(number, row, offered_entries(offer), first_seen=hour)
-        if status == _SCHEDULED:
+        if is_let_in:
             self._queue.push(host, place(order_of(offer.priority), reference, number))
-        return status == _SCHEDULED
+        return is_let_in

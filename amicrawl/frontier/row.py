@@ -53,13 +53,13 @@ def extended(route: str, hop: Hop) -> str:
     if len(route) < _LETTERS:
         return route + hop.value
     left_out, plus, letters = route.rpartition("+")
-    return f"{_number(left_out) + 1 if plus else 1}+{letters[1:]}{hop.value}"
+    return f"{int(left_out) + 1 if plus else 1}+{letters[1:]}{hop.value}"
 
 
 def hops_of(route: str) -> int:
     """Return how many hops *route* has."""
     left_out, _, letters = route.rpartition("+")
-    return _number(left_out) + len(letters)
+    return int(left_out or 0) + len(letters)
 
 
 def is_route(text: object) -> bool:
@@ -69,10 +69,6 @@ def is_route(text: object) -> bool:
 
 ROUTE = rf"[LERMP]{{0,{_LETTERS}}}|[1-9][0-9]{{0,8}}\+[LERMP]{{{_LETTERS}}}"
 """The expression that a route matches."""
-
-
-def _number(digits: str) -> int:
-    return int(digits) if digits else 0
 
 
 class Offer(NamedTuple):
@@ -163,27 +159,20 @@ class Settled(Enum):
     """The row will be handed out again, after a pause."""
 
 
+@dataclass(slots=True, kw_only=True)
 class Flight(Dispatch):
     """A row that is handed out, and what only the frontier knows of it."""
 
-    __slots__ = ("again", "evidence", "number", "received", "row", "silent")
-
-    def __init__(
-        self, offer: Offer, attempt: int, *, skip: bool, number: int, row: UrlRow, silent: bool
-    ) -> None:
-        self.offer = offer
-        self.attempt = attempt
-        self.skip = skip
-        self.number = number
-        self.row = row
-        """The row as it was before it was handed out: all of it but the status is as it is now."""
-        self.evidence: tuple[object, ...] = ()
-        """The part of the outcome that `again` was decided for; empty before."""
-        self.again = False
-        self.received = False
-        """Whether its request is over; it is settled later."""
-        self.silent = silent
-        """Whether its host has never sent anything, and the request is not over."""
+    number: int
+    row: UrlRow
+    """The row as it was before it was handed out: all of it but the status is as it is now."""
+    silent: bool
+    """Whether its host has never sent anything, and the request is not over."""
+    evidence: tuple[object, ...] = ()
+    """The part of the outcome that `again` was decided for; empty before."""
+    again: bool = False
+    received: bool = False
+    """Whether its request is over; it is settled later."""
 
 
 class Flights(dict["UrlKey", Flight]):
