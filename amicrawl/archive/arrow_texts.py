@@ -27,6 +27,10 @@ Texts: TypeAlias = Any
 """An Arrow array of texts, or of what is computed of them; the stubs are narrower than Arrow is."""
 
 
+_PLACE = np.dtype(np.int32)
+"""How Arrow has the place where a text begins."""
+
+
 def texts_of(octets: Any, cuts: NDArray[np.int32], *, kind: Any = None) -> Texts:
     """Return *octets* as texts that follow each other, cut at *cuts*, where they begin and end included.
 
@@ -70,6 +74,33 @@ def numbers_of(array: Any) -> NDArray[Any]:
     """Return the numbers of *array*, an Arrow array of numbers; those that are null are any number."""
     values = np.frombuffer(array.buffers()[1] or b"", array.type.to_pandas_dtype())
     return values[array.offset : array.offset + len(array)]
+
+
+class GrowingTexts:
+    """Texts that are added to: what they come from can be let go, and its memory is used again."""
+
+    def __init__(self) -> None:
+        self._octets = bytearray()
+        self._cuts = bytearray(_PLACE.itemsize)
+
+    def __len__(self) -> int:
+        return len(self._cuts) // _PLACE.itemsize - 1
+
+    @property
+    def room(self) -> int:
+        """Octets that can be added."""
+        return int(np.iinfo(_PLACE).max) - len(self._octets)
+
+    def add(self, texts: Texts) -> None:
+        """Add *texts*, none of which is null."""
+        octets, places = octets_of(texts)
+        cuts = places[1:] + (len(self._octets) - int(places[0]))
+        self._octets += octets[places[0] : places[-1]].data
+        self._cuts += cuts.astype(_PLACE).data
+
+    def texts(self) -> Texts:
+        """Return them all, without a copy; no more can be added then."""
+        return texts_of(self._octets, np.frombuffer(self._cuts, _PLACE))
 
 
 def taken(

@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from index.merging_lines import FOUND, IDS, INDEX_FIELDS, any_line, by_the_rules, sides_in_lines
 
+from amicrawl.archive.arrow_texts import texts_from
 from amicrawl.archive.index.merging.joining import Undecided
 from amicrawl.archive.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge_job
 from amicrawl.archive.index.merging.side_blocks import side_batches
-from amicrawl.archive.index.merging.sides import rows_as_sides
+from amicrawl.archive.index.merging.sides import hashes_of, rows_as_sides
 from amicrawl.archive.lines.blocks import Block
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
@@ -50,6 +51,27 @@ def test_blocks_are_merged_as_lines_are(
     lines, counts = by_the_rules(source.read_bytes(), sidecar, by_key_only=by_key_only)
     assert (tmp_path / "out" / "in.cdxj").read_bytes().split(b"\n")[:-1] == lines
     assert merged.counts == counts
+
+
+@pytest.mark.parametrize("described", [[0], [1], [0, 1], [1, 0]])
+def test_texts_with_one_hash_are_distinguished(tmp_path: Path, described: list[int]) -> None:
+    texts = "4f5bb2840ad000ab", "893ea3896uz9jfsx"
+    first, second = hashes_of([texts_from(texts)]).tolist()
+    assert first == second
+    source, sidecar = tmp_path / "in.cdxj", tmp_path / "side.cdxj"
+    for tie in ("recordid", "filename"):
+        line = b'org,a)/%s 20121026215942 {"url": "http://a/", "offset": "1", "%s": "%s"}\n'
+        side = (
+            b'org,b)/ 20121026215942 {"offset": "1", "%s": "%s", "Preservation-Identifier": "fmt/%d"}\n'
+        )
+        name, said = tie.encode(), [text.encode() for text in texts]
+        source.write_bytes(b"".join(line % (b"", name, each) for each in said))
+        sidecar.write_bytes(b"".join(side % (name, said[number], number) for number in described))
+        (tmp_path / tie).mkdir()
+        merge_job(MergeJob((source,), (sidecar,), tmp_path / tie))
+        lines, _ = by_the_rules(source.read_bytes(), sidecar, by_key_only=False)
+        assert (tmp_path / tie / "in.cdxj").read_bytes().split(b"\n")[:-1] == lines
+        assert [b"fmt/0" in lines[0], b"fmt/1" in lines[1]] == [0 in described, 1 in described]
 
 
 @settings(max_examples=40)

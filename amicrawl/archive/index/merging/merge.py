@@ -20,7 +20,7 @@ from amicrawl.archive.index.merging.join import MergeCounts
 from amicrawl.archive.index.merging.joining import Joining
 from amicrawl.archive.index.merging.parts import MergeParts
 from amicrawl.archive.index.merging.side_blocks import side_batches
-from amicrawl.archive.index.merging.sides import SideTable
+from amicrawl.archive.index.merging.sides import SideTable, gathered
 from amicrawl.archive.lines import octet_blocks
 from amicrawl.archive.steady_memory import collector_at_rest, steady_memory
 from amicrawl.archive.workers import JobDone, Lost, run_jobs
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.index.merging.joining import LineSink
 
 SIDES_IN_MEMORY = 250_000
-"""Records of sidecars that are held at a time, at some 800 bytes each."""
+"""Records of sidecars that are held at a time, at some 400 bytes each."""
 WORTH_A_PROCESS = 256 << 20
 """Bytes that are merged in the time that it takes to start a process, and as long again."""
 MOST_FAULTS = 20
@@ -238,10 +238,10 @@ def join_blocks(
     *most_held* records are held in memory; with more, both sides go to files in *scratch*.
     """
     with collector_at_rest(), steady_memory(), ExitStack() as stack:
-        held, more = _held(batches, most_held)
+        held, more = gathered(batches, most=most_held)
         joining: Joining | MergeParts
         if more is None:
-            table = SideTable(_let_go(held))
+            table = SideTable(held)
             joining = stack.enter_context(
                 Joining(table, sink, counts, by_key_only=by_key_only, scratch=scratch, disk=disk)
             )
@@ -249,7 +249,7 @@ def join_blocks(
             joining = MergeParts(
                 sink, counts, by_key_only=by_key_only, scratch=scratch, disk=disk, stack=stack
             )
-            for batch in chain(_let_go(held), [more], batches):
+            for batch in chain([held, more], batches):
                 joining.add_records(batch)
         for octets in blocks:
             if octets is None:
@@ -257,27 +257,6 @@ def join_blocks(
             else:
                 joining.add(octets)
         joining.finish()
-
-
-def _held(
-    batches: Iterator[pa.RecordBatch], most: int
-) -> tuple[list[pa.RecordBatch], pa.RecordBatch | None]:
-    """Return the first of *batches*, of up to *most* records, and the one that would be too much."""
-    held: list[pa.RecordBatch] = []
-    count = 0
-    for batch in batches:
-        count += batch.num_rows
-        if count > most:
-            return held, batch
-        held.append(batch)
-    return held, None
-
-
-def _let_go(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield what is *held*, first to last, without holding it any longer."""
-    held.reverse()
-    while held:
-        yield held.pop()
 
 
 def _size(job: MergeJob) -> int:

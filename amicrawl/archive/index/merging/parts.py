@@ -24,7 +24,7 @@ from amicrawl.archive.arrow_texts import (
     texts_of,
 )
 from amicrawl.archive.index.merging.joining import Joining
-from amicrawl.archive.index.merging.sides import SECOND, SIDES, SideTable
+from amicrawl.archive.index.merging.sides import SECOND, SIDES, SideTable, gathered
 from amicrawl.disk import discard, explained, pieces
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class MergeParts:
 
     def _join_part(self, part: int) -> None:
         with Joining(
-            SideTable(self._records_of(part)),
+            SideTable(gathered(self._records_of(part))[0]),
             FileSink(self._done[part]),
             self._counts,
             by_key_only=self._by_key_only,
