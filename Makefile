@@ -147,7 +147,7 @@ operators-day: environment-dev ## Run two pipelines through outages and kills, w
 .PHONY: job-campaign
 # Its runs wait most of the time.
 job-campaign: WORKERS = 10
-job-campaign: environment-dev ## Kill, signal, freeze and cut off machines at each step of a job, with bad buckets [RUNS=210 SEED=0 WORKERS=10 LEASE=4 STEPS=words]
+job-campaign: environment-dev ## Kill, signal, freeze and cut off machines at each step of a job, with bad buckets [RUNS=210 SEED=0 WORKERS=10 LEASE=4 STEPS="end.*freezes"]
 	out=$$(mktemp -d) && AMICRAWL_CAMPAIGN_LEASE=$(or $(LEASE),4) PYTHONPATH=tests:. $(BIN)/python -m jobs.campaign $(or $(RUNS),210) $(or $(SEED),0) $(WORKERS) $$out '$(STEPS)' && rm -r $$out
 
 .PHONY: test-recount

@@ -104,12 +104,14 @@ class Case:
 def cases(number: int, seed: int = 0, *, among: str = "") -> list[Case]:
     """Return *number* cases: each step with each fault first, moods in turn.
 
-    *among* is an expression that the steps have to match.
+    *among* is an expression that "step; fault" has to match.
     """
     chance = random.Random(seed)
     found: list[Case] = []
     while len(found) < number:
-        round_ = [(step, fault) for step in STEPS if re.search(among, step) for fault in FAULTS]
+        round_ = [
+            (step, fault) for step in STEPS for fault in FAULTS if re.search(among, f"{step}; {fault}")
+        ]
         chance.shuffle(round_)
         moods = list(MOODS) * (len(round_) // len(MOODS) + 1)
         chance.shuffle(moods)
