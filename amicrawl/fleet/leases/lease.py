@@ -52,6 +52,7 @@ _WHY_LENGTH = 500
 _CLAIM_BOUNDS = (100, 8192, 65_536)
 """Fields of a claim, bytes of each and of all that are read."""
 _LOOKED_AT_ONCE = 500
+"""Claims that one call of the script looks at: others wait while it runs."""
 _TEXTS = (
     *("owner", "queue", "since", "state", "run_id", "directory", "store", "resumed", "why"),
     *("first_started_at", "shipped", "checkpoint"),
