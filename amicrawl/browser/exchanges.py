@@ -260,8 +260,10 @@ class PageExchanges:
                 departs=partial(pacing.departs, ticket, wire_request.url, clock),
                 watcher=_UntilPageEnds(self),
             )
+            ticket.capture = capture
             try:
-                pacing.arrived(ticket, capture, url=wire_request.url, proxied=bool(wire_request.proxy))
+                if pacing.addresses is not None and not wire_request.proxy:
+                    pacing.addresses.learn(wire_request.url, capture.ip_address)
                 item = CaptureItem(
                     capture=capture, seed=Seed(request.url), final_url=final_url(capture),
                     provenance=self._found,

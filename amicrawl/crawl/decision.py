@@ -69,8 +69,6 @@ class Ticket:
     """Whether it has had its turn at its address, or needs none."""
     expected: float = 0.0
     """Bytes that were charged for it before its response came."""
-    received: int = 0
-    """Bytes that its response had."""
     wire_request: WireRequest | Refused | None = None
     """What goes over the wire for a request of Scrapy's engine; None for a row visited whole."""
     seed: Seed | None = None

@@ -4,8 +4,8 @@
     admitted    turn at the address, share of the bandwidth     `admit`
     dialled     the delays begin                                `departs`
     sent        the delays begin again                          `departs`
-    received    address and bandwidth learn from the capture    `arrived`
-    over        pace of the host, and its gate                  `left`, `end`
+    received    the address of the name is known                `AddressPace.learn`
+    over        pace of the host, bandwidth, and its gate       `after_exchange`, `end`
 
 The rules are those of the politeness room. No other module of this room changes a gate.
 
@@ -41,7 +41,6 @@ from amicrawl.urls import Refused, fetchable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from amicrawl.capture import Capture
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl.decision import Ticket
     from amicrawl.crawl.host_overrides import HostOverrides
@@ -113,7 +112,7 @@ class Pacing:
         ticket.started = now
 
     def end(self, ticket: Ticket, now: float) -> None:
-        """Open the gate of the host of *ticket*, which is over and has no row; after `left`."""
+        """Open the gate of the host of *ticket*, which is over, and has no row."""
         if ticket.host is not None:
             self.gates.end(ticket.host, now)
 
@@ -171,12 +170,6 @@ class Pacing:
         if self.addresses is not None and (address := self.addresses.address_of(url)) is not None:
             self.addresses.start(address, now)
 
-    def arrived(self, ticket: Ticket, capture: Capture, *, url: str, proxied: bool) -> None:
-        """Note what the exchange for *url* brought."""
-        ticket.received = capture.received
-        if self.addresses is not None and capture.ip_address is not None and not proxied:
-            self.addresses.learn(url, capture.ip_address)
-
     def held_back(self, host: int, now: float) -> tuple[str, float | None]:
         """Return why *host* gets no request at *now*, and for how many seconds more, None if not known.
 
@@ -228,7 +221,8 @@ class Pacing:
             elif outcome.status and host in self.gates.probed:
                 self.gates.probe(host, on=False)
         if self.bandwidth is not None:
-            self.bandwidth.spend(host, ticket.received, now, expected=ticket.expected)
+            received = 0 if ticket.capture is None else ticket.capture.received
+            self.bandwidth.spend(host, received, now, expected=ticket.expected)
             opens = max(opens, self.bandwidth.host_opens_at(host))
         if opens > now:
             self.gates.keep_shut(host, opens)
@@ -271,10 +265,10 @@ class AddressPace:
                 self._know(authority, address)
         return address
 
-    def learn(self, url: str, address: str) -> None:
-        """Note that *url* led to *address*."""
+    def learn(self, url: str, address: str | None) -> None:
+        """Note that *url* led to *address*, None where it led to none; not what led to a proxy."""
         authority = _authority(url)
-        if self._known.get(authority) != address:
+        if address is not None and self._known.get(authority) != address:
             self._know(authority, address)
 
     def enter(self, address: str, host: int, now: float) -> bool:

@@ -151,7 +151,7 @@ class Visit:
         calls `leave`.
         """
         if ticket.wire_request is not None:
-            return await self._fetch(ticket, ticket.wire_request)
+            return await self._fetch(ticket, ticket.wire_request) or await self._keep(ticket)
         dispatch = ticket.dispatch
         assert dispatch is not None
         try:
@@ -164,7 +164,8 @@ class Visit:
                         break
                 if decision is None:
                     assert self.request_of is not None
-                    decision = await self._fetch(ticket, self.request_of(dispatch.offer.seed))
+                    request = self.request_of(dispatch.offer.seed)
+                    decision = await self._fetch(ticket, request) or await self._keep(ticket)
             except AmicrawlError as fault:
                 self.fail(fault)
                 return OUTPUT_FAILED
@@ -203,13 +204,13 @@ class Visit:
             return Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
         return None if self.pacing.admit(ticket, dispatch.offer.seed.url, self.clock()) else NO_TURN
 
-    async def _fetch(self, ticket: Ticket, request: WireRequest | Refused) -> Decision:
-        """Exchange and judge; what is the last word on the URL is kept, and followed."""
+    async def _fetch(self, ticket: Ticket, request: WireRequest | Refused) -> Decision | None:
+        """Exchange and judge; None where the capture of *ticket* is the last word, and is to be kept."""
         if isinstance(request, Refused):
             decision = Decision(Disposition.GIVEN_UP, request.reason, Failure.UNFETCHABLE_URL)
             await self._refuse(ticket, decision)
             return decision
-        pacing, under_way = self.pacing, self.exchanges.tasks
+        under_way, addresses = self.exchanges.tasks, self.pacing.addresses
         task = asyncio.current_task()
         assert task is not None
         under_way.add(task)
@@ -226,13 +227,14 @@ class Visit:
         if capture.failure is Failure.ENDED_HERE and ticket.dispatch is not None:
             return await self._ended_here(capture)
         ticket.capture = capture
-        pacing.arrived(ticket, capture, url=request.url, proxied=bool(request.proxy))
+        if addresses is not None and not request.proxy:
+            addresses.learn(request.url, capture.ip_address)
         if ticket.dispatch is not None and capture.failure is not None:
             outcome = evidence(capture)
             if self.frontier.decide(ticket.dispatch, outcome) is Settled.AGAIN:
                 ticket.outcome = outcome
                 return Decision(Disposition.AGAIN_LATER, str(capture.failure))
-        return await self._keep(ticket, capture)
+        return None
 
     async def _ended_here(self, capture: Capture) -> Decision:
         """Have a URL handed out again whose exchange this side has ended, which says nothing of the URL.
@@ -257,9 +259,11 @@ class Visit:
             request, departs=partial(self.pacing.departs, ticket, request.url, self.clock)
         )
 
-    async def _keep(self, ticket: Ticket, capture: Capture) -> Decision:
-        """Have *capture* recorded, and note on *ticket* its outcome and what it leads to."""
-        dispatch, is_redirect = ticket.dispatch, capture.status in REDIRECTS
+    async def _keep(self, ticket: Ticket) -> Decision:
+        """Have the capture of *ticket* recorded, and note its outcome and what it leads to."""
+        dispatch, capture = ticket.dispatch, ticket.capture
+        assert capture is not None
+        is_redirect = capture.status in REDIRECTS
         item = CaptureItem(
             capture=capture,
             seed=_seed_of(ticket) if dispatch is None else dispatch.offer.seed,

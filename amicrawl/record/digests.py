@@ -89,7 +89,8 @@ def digests_of(capture: Capture) -> Digests:
         payload = decoded.hexdigest()
     else:
         payload, payload_length = behind_head.hex(), capture.received - len(capture.head)
-    wire_payload = _wire_payload(capture, behind_head)
+    start = payload_start(capture.head)
+    wire_payload = behind_head if start == len(capture.head) else _wire_payload(capture, start)
     request, whole, *wire = labels(
         _sha1(capture.request).digest(), block.digest(), *([wire_payload] if wire_payload else [])
     )
@@ -133,13 +134,10 @@ def payload_start(head: bytes) -> int | None:
     return end + 4
 
 
-def _wire_payload(capture: Capture, body: bytes) -> bytes | None:
-    """Return the SHA-1 of what lies behind the first blank line, given that of the body."""
-    start = payload_start(capture.head)
+def _wire_payload(capture: Capture, start: int | None) -> bytes | None:
+    """Return the SHA-1 of what lies behind *start*, which is in the head; None where it is nowhere."""
     if start is None:
         return None
-    if start == len(capture.head):
-        return body
     # Interim responses came first: to a reader, the final head is part of the payload of the first.
     digest = _sha1(capture.head[start:])
     for piece in capture.body.blocks():

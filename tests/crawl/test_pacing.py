@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from loopback import PROJECT
 
+from amicrawl.capture import Capture
 from amicrawl.config import CrawlConfig, Identity, Robots
 from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.host_overrides import HostOverrides
@@ -149,7 +150,8 @@ def test_a_host_can_wait_for_its_robots_txt_its_address_or_its_bandwidth() -> No
     assert rules.held_back(B, 100.0) == ("address", None)
     ticket = Ticket(C)
     rules.enter(ticket, 100.0)
-    ticket.received, ticket.outcome = 60_000, Outcome(status=200)
+    ticket.capture = Capture(url="http://c.example/", started_ms=0, duration_ms=1, head=bytes(60_000))
+    ticket.outcome = Outcome(status=200)
     rules.after_exchange(ticket, 100.0)
     rules.end(ticket, 100.0)
     reason, seconds = rules.held_back(C, 100.0)
