@@ -26,7 +26,8 @@ REGULAR_HEAD = re.compile(
 )
 """A response's head that conforms to RFC 9112; its groups are the version and the status."""
 NOTED = (
-    b"connection", b"content-length", b"content-type", b"etag", b"last-modified", b"transfer-encoding",
+    b"connection", b"content-encoding", b"content-length", b"content-type", b"etag", b"last-modified",
+    b"link", b"refresh", b"transfer-encoding",
 )  # fmt: skip
 """Names of fields, in lower case, that each page is checked for."""
 _FIELD = re.compile(rb"\n([^:\r\n]+):[ \t]*([^\r\n]*)")

@@ -135,7 +135,7 @@ def links_of(
         payload,
         url=url,
         content_type=content_type,
-        fields=capture.fields,
+        fields=capture.noted,
         limits=limits,
         document=document,
         read_as=read_as,
@@ -145,7 +145,7 @@ def links_of(
 
 def payload_of(capture: Capture, limit: int) -> bytes:
     """Return at most *limit* bytes of the body of *capture*, its codings undone as far as they go."""
-    codings = b",".join(value for name, value in capture.fields if name.lower() == b"content-encoding")
+    codings = b",".join(value for name, value in capture.noted if name.lower() == b"content-encoding")
     payload = decoded(capture.payload(), codings, limit=limit)
     if payload.startswith(b"\x1f\x8b"):
         # A sitemap in a file of its own packing, or a page that was packed without a word of it.

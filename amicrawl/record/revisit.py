@@ -157,7 +157,7 @@ def _was_conditional(capture: Capture, seed: Seed) -> bool:
 
 def _is_coded(capture: Capture, digest: str) -> bool:
     """Tell whether the payload of *capture* has content codings, and without them the SHA-1 *digest*."""
-    codings = b",".join(value for name, value in capture.fields if name.lower() == b"content-encoding")
+    codings = b",".join(value for name, value in capture.noted if name.lower() == b"content-encoding")
     if not codings:
         return False
     from amicrawl.discovery import decoded  # noqa: PLC0415  # dear to load, and seldom needed
