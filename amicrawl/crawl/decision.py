@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,8 @@ from amicrawl.politeness import retry_after_seconds
 from amicrawl.record import OF_SEED, Provenance, description_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from amicrawl.capture import Capture, Failure
     from amicrawl.fetch import WireRequest
     from amicrawl.frontier import Dispatch, Offer
@@ -83,7 +85,7 @@ class Ticket:
     """What the frontier learns; None while, or where, nothing was fetched."""
     redirect_to: str = ""
     """The target of a redirect, resolved and as found; empty for any other response."""
-    offers: list[Offer] = field(default_factory=list)
+    offers: Sequence[Offer] = ()
     """What the page leads to, as far as this crawl takes it."""
 
 

@@ -287,7 +287,7 @@ class Visit:
         except AmicrawlError as fault:
             # A row whose page is not kept, or whose links are not, is as good as not fetched.
             self.fail(fault)
-            ticket.outcome, ticket.offers = None, []
+            ticket.outcome, ticket.offers = None, ()
             return OUTPUT_FAILED
         if capture.failure is not None:
             return Decision(Disposition.GIVEN_UP, f"{capture.failure}: {capture.failure_detail}")

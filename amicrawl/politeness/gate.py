@@ -139,25 +139,21 @@ class Gates:
 
         The gate is not checked: a caller that must go ahead (a redirect of robots.txt) may.
         """
-        self._start(self._gates.get(host), host, now)
+        self.start_if_open(host, now, anyway=True)
 
-    def start_if_open(self, host: int, now: float) -> float | None:
+    def start_if_open(self, host: int, now: float, *, anyway: bool = False) -> float | None:
         """Start a request to *host* at *now*, and return what `opens_at` says from then on.
 
-        None, and nothing happens, where *host* may not be contacted yet.
+        None, and nothing happens, where *host* may not be contacted yet, unless it is *anyway*.
         """
         gate = self._gates.get(host)
         allowed = self._limits.get(host, self._per_host) if self._limits else self._per_host
-        if gate is not None and (gate.opens > now or gate.in_flight >= allowed or gate.held):
-            return None
-        gate = self._start(gate, host, now)
-        return gate.opens if gate.in_flight < allowed else inf
-
-    def _start(self, gate: _Gate | None, host: int, now: float) -> _Gate:
         if gate is None:
             if len(self._gates) >= self._sweep_at:
                 self._sweep(now)
             gate = self._gates[host] = _Gate()
+        elif not anyway and (gate.opens > now or gate.in_flight >= allowed or gate.held):
+            return None
         gate.in_flight += 1
         gate.started_before = gate.started
         gate.opened = gate.opens
@@ -169,7 +165,7 @@ class Gates:
             gate.jitter = self._jitter()
             opens += gate.jitter
         gate.opens = max(gate.opens, opens)
-        return gate
+        return gate.opens if gate.in_flight < allowed else inf
 
     def withdraw(self, host: int, started: float) -> None:
         """Take back the start at the moment *started*: nothing was sent. Its `end` must still follow.
