@@ -92,6 +92,7 @@ def before_shutdown(act: Callable[[], None]) -> None:
 
 _WRITE_EVERY = 0.05
 _NOTE_EVERY = 1.0
+"""Seconds after which the frontier notes what is counted: the rows of the index, and those of hosts."""
 _FORCE_EVERY = {Durability.NONE: float("inf"), Durability.NORMAL: 1.0, Durability.FULL: 0.0}
 
 
@@ -124,11 +125,16 @@ class FrontierWriter(CrawlExtension):
     def _keep(self) -> None:
         """Do what is due; raises OutputError where the disk fails."""
         frontier, now = self._run.frontier, self._run.clock()
-        rows = self._run.index_rows
-        if rows != self._noted and now - self._noted_at >= _NOTE_EVERY:
-            frontier.partition.note_index(rows)
+        if now - self._noted_at >= _NOTE_EVERY:
+            rows = self._run.index_rows
+            if rows != self._noted:
+                frontier.partition.note_index(rows)
             self._noted, self._noted_at = rows, now
-        frontier.flush()
+            frontier.flush()
+        else:
+            # Without what is counted of hosts, whose rows change with every page: those that are to be
+            # left alone for seconds are written at once, and of the others a second is no loss.
+            frontier.partition.flush()
         if self._forcing is not None and self._forcing.done():
             forcing, self._forcing = self._forcing, None
             forcing.result()

@@ -1,6 +1,7 @@
 """What is counted per host, gathered in memory and handed to the partition with each flush.
 
-The row of a busy host changes with every page; only its last state in each flush is journaled.
+The row of a busy host changes with every page; only its last state in each flush is journaled, and a
+crawl flushes once a second what is counted, and twenty times a second the rows of URLs.
 """
 
 from __future__ import annotations

@@ -19,11 +19,16 @@ class Frontier:
 
     def __init__(self) -> None:
         self.flushed = 0
+        self.hosts_flushed = 0
         self.synced = 0
-        self.partition = SimpleNamespace(poll=lambda: None, snapshot_is_due=False)
+        self.partition = SimpleNamespace(poll=lambda: None, snapshot_is_due=False, flush=self.flush_rows)
+
+    def flush_rows(self) -> None:
+        self.flushed += 1
 
     def flush(self) -> None:
-        self.flushed += 1
+        self.flush_rows()
+        self.hosts_flushed += 1
 
     def sync(self) -> None:
         self.synced += 1
@@ -67,3 +72,9 @@ def test_full_forces_each_write_to_disk_normal_one_a_second_and_none_nothing(
     frontier = asyncio.run(written(durability, seconds=3.0))
     assert least <= frontier.synced <= most
     assert frontier.flushed >= frontier.synced
+
+
+def test_rows_are_written_with_every_look_and_what_is_counted_of_hosts_once_a_second() -> None:
+    frontier = asyncio.run(written(Durability.NONE, seconds=3.0))
+    assert 2 <= frontier.hosts_flushed <= 3
+    assert frontier.flushed >= 3 * frontier.hosts_flushed
