@@ -80,7 +80,7 @@ class HostTally:
 
     def urls(self, host: int) -> int:
         """Return how many URLs of *host* have been offered; 0 where it has no row."""
-        row = self.row(host)
+        row = self.noted(host)
         return 0 if row is None else row.url_count + self.offered.get(host, 0)
 
     def known(self, host: int) -> tuple[str, int]:
