@@ -133,7 +133,7 @@ class FrontierWriter(CrawlExtension):
             frontier.flush()
         else:
             # Without what is counted of hosts, whose rows change with every page: those that are to be
-            # left alone for seconds are written at once, and of the others a second is no loss.
+            # left alone for seconds are written at once, and the others may be a second late.
             frontier.partition.flush()
         if self._forcing is not None and self._forcing.done():
             forcing, self._forcing = self._forcing, None
