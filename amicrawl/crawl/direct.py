@@ -198,6 +198,11 @@ class Announcements:
         self._is_heard = self._signals.is_heard(_OF_A_DOWNLOAD)
         self.fetch = self._observed if self._is_heard else self._wire.fetch
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether the wire is."""
+        return self._wire.is_closing
+
     async def _observed(self, request: WireRequest, *, departs: Callable[[], None]) -> Capture:
         send, spider, shown = self._signals.send, self._crawler.spider, _request(request.url)
         send(signals.request_reached_downloader, request=shown, spider=spider)

@@ -85,6 +85,10 @@ class Exchanger(Protocol):
     def fetch(self) -> Fetch:
         """What does."""
 
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is closed, or about to be: what fails then has failed here."""
+
 
 class Links(Protocol):
     """What finds and takes what a page leads to."""
@@ -242,7 +246,7 @@ class Visit:
         The wire was closed, or no file descriptor or memory was left: then fewer are in flight from now
         on, after a pause.
         """
-        if getattr(self.wire, "is_closing", False):
+        if self.wire.is_closing:
             return STOPPED
         if self.limit.exhausted():
             logger.warning(

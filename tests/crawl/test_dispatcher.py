@@ -5,17 +5,28 @@ from __future__ import annotations
 import asyncio
 from itertools import groupby
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from scrapy.signalmanager import SignalManager
 
+from amicrawl.capture import Capture, Failure
 from amicrawl.config import CrawlConfig
+from amicrawl.crawl.decision import STOPPED, Ticket
+from amicrawl.crawl.direct import Announcements
 from amicrawl.crawl.dispatcher import Dispatcher
 from amicrawl.crawl.host_overrides import HostOverrides
 from amicrawl.crawl.pacing import Pacing
+from amicrawl.crawl.visit import Exchanges, Visit
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.politeness import HostBreaker
+from amicrawl.fetch import WireRequest
+from amicrawl.frontier import Dispatch, Offer, Source
+from amicrawl.politeness import HostBreaker, InflightLimit
+from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROWS = 1000
 BURST = 32
@@ -118,3 +129,37 @@ def test_a_frontier_that_cannot_hand_out_a_row_ends_the_crawl(error: Exception) 
         return await asyncio.wait_for(failed, 60)
 
     assert str(error) in str(asyncio.run(fault_of_a_crawl()))
+
+
+class ClosedWire:
+    """A wire that was closed while a request was on it."""
+
+    is_closing = True
+
+    async def fetch(self, request: WireRequest, *, departs: Callable[[], None]) -> Capture:
+        departs()
+        return Capture(url=request.url, started_ms=0, duration_ms=0, failure=Failure.ENDED_HERE)
+
+
+def test_what_ends_with_the_wire_is_not_taken_for_a_machine_that_has_nothing_left() -> None:
+    limit = InflightLimit(8, 1, 8)
+    crawler: Any = SimpleNamespace(signals=SignalManager(), spider=None)
+    rows: Any = SimpleNamespace(release=lambda *_: None)
+    nothing: Any = None
+    visit = Visit(
+        rows,
+        pacing_without_delays(),
+        Announcements(crawler, ClosedWire()),
+        keep=nothing,
+        count=nothing,
+        record_skipped=nothing,
+        fail=nothing,
+        breaker=HostBreaker(3, max_retries=1),
+        limit=limit,
+        exchanges=Exchanges(),
+        clock=lambda: 0.0,
+        request_of=lambda seed: WireRequest(seed.url),
+    )
+    offer = Offer(Seed("http://a.example/"), UrlKey(1, 1), Source.SEED)
+    assert asyncio.run(visit.visit(Ticket(1, Dispatch(offer), 0.0))) is STOPPED
+    assert limit.limit == 8
