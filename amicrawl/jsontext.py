@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
 MOST_VALUES = 4_000_000
 """Values that a document may have, about; they take some hundred megabytes."""
 LARGEST_FILE = 256 << 20
+_PIECE = 1 << 20
 
 
 def parsed(
@@ -33,7 +36,9 @@ def parsed(
 def parsed_file(path: Path, *, loads: Callable[[bytes], Any] = orjson.loads) -> Any:
     """Return what the file *path* says; OSError, and ValueError as `parsed`, or where it is large."""
     with path.open("rb") as file:
-        content = file.read(LARGEST_FILE + 1)
+        # By pieces: one read of that many bytes has room made for all of them, however small the file.
+        pieces = iter(partial(file.read, _PIECE), b"")
+        content = b"".join(islice(pieces, LARGEST_FILE // _PIECE + 1))
     if len(content) > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")
     return parsed(content, loads=loads)

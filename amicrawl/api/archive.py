@@ -334,6 +334,8 @@ class Archive:
                 continue
             try:
                 chosen: Any = batch.filter(condition)
+            except MemoryError:  # Arrow's is an ArrowException, too
+                raise
             except (pa.ArrowException, TypeError) as error:
                 raise UsageError(f"The condition does not fit the columns: {error}") from error
             if chosen.num_rows:

@@ -221,6 +221,8 @@ def _usable(name: str) -> Iterator[None]:
 
     try:
         yield
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UsageError(f"{name} cannot be used: {error}. Check the URI.") from error
 
@@ -232,6 +234,8 @@ def reachable(location: Location) -> Iterator[None]:
 
     try:
         yield
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (OSError, pa.ArrowException) as error:
         raise InputError(
             f"{location} cannot be reached: {error}. Check the name, the credentials and the network."

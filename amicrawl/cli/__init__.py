@@ -12,6 +12,7 @@ sentence on standard error, and the exit code says whose fault it was (`docs/exi
 from __future__ import annotations
 
 import difflib
+import errno
 import gc
 import os
 import sys
@@ -72,6 +73,21 @@ def _amicrawl(
     """Take the options that stand before any command."""
 
 
+_NO_MEMORY = (
+    "No memory was left for this command. Give the process more memory (ulimit -v, the limit of "
+    "its container), then run the same command again."
+)
+_ELSEWHERE_SAID = ("can't start new thread", "failed to map segment")
+"""How Python and the loader of libraries say that a thread or a library found no room."""
+
+
+def _is_want_of_memory(error: Exception) -> bool:
+    """Return whether *error* says that there was not enough memory, also where it is another's."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _ELSEWHERE_SAID)
+
+
 def main() -> None:
     """Run the command line of this process and exit."""
     # What is imported now stays: Python's collector would look through it again and again.
@@ -86,6 +102,11 @@ def main() -> None:
     except AmicrawlError as error:
         sys.stderr.write(f"amicrawl: {error}\n")
         sys.exit(error.exit_code)
+    except (MemoryError, ImportError, OSError, RuntimeError) as error:
+        if not _is_want_of_memory(error):
+            raise
+        sys.stderr.write(f"amicrawl: {_NO_MEMORY}\n")
+        sys.exit(ExitCode.OUTPUT)
     except SystemExit as end:
         # Ctrl-C, of which typer makes a code of its own.
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):

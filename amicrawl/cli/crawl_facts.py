@@ -136,6 +136,8 @@ def _add_table(facts: CrawlFacts, path: Path, *, rows: int) -> None:
             facts.rows += table.rows
             _add_counts(facts, table)
             _add_captures(facts, table, rows)
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError, NotWholeError) as error:
         reason = f"not a whole Parquet file ({error}); restore a copy of it"
         raise DamagedFileError(path, path.stat().st_size, reason) from error

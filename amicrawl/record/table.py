@@ -125,6 +125,8 @@ def blamed_on(path: Path) -> Iterator[None]:
     """Turn an error of pyarrow into one that says that the table *path* cannot be read."""
     try:
         yield
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (pa.ArrowException, OSError, NotWholeError) as error:
         reason = f"not a readable capture index ({error}); move it away and start again"
         raise DamagedFileError(path, 0, reason) from error

@@ -113,6 +113,8 @@ def read_parquet(source: SeedSource, faults: FaultLog) -> Generator[Seed, None, 
                 else:
                     if seed is not None:
                         yield seed
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:  # the last: names of columns
         damage = InputError(
             f"{source.name} is not a complete Parquet file: {printable(str(error))}. "

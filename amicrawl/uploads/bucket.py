@@ -180,6 +180,8 @@ def _as_os_errors() -> Iterator[None]:
         yield
     except OSError:
         raise
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (pa.ArrowException, ValueError) as error:
         raise OSError(str(error)) from error
 
@@ -291,6 +293,8 @@ def _bucket(url: str, *, disk: Disk) -> Bucket:
 
     try:
         filesystem, path = pa.fs.FileSystem.from_uri(url)
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UsageError(f"{url!r} is not the URL of a bucket: {error}. {_ADVICE}") from error
     if not path.strip("/"):

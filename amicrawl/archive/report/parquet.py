@@ -95,6 +95,8 @@ def opened_table(path: Path) -> ParquetTable:
     try:
         # Strings that repeat are read as codes into a dictionary, which is how the file has them.
         return ParquetTable(path, str(path), dictionaries=(*_REPEATING, "content_type"))
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (pa.ArrowException, NotWholeError) as error:
         raise DamagedFileError(path, 0, f"not a readable Parquet file ({error})") from error
     except OSError as error:
@@ -125,6 +127,8 @@ def table_lines(path: Path, on_read: Callable[[int], None]) -> Iterator[Lines]:
                 if len(rows):
                     on_read(size * len(rows) // table.rows)
                     yield read(rows, partitions)
+        except MemoryError:  # Arrow's is an ArrowException, too
+            raise
         except (pa.ArrowException, OSError) as error:
             raise DamagedFileError(path, 0, f"rows that cannot be read ({error})") from error
 

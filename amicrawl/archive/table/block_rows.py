@@ -61,6 +61,8 @@ def rows_of_block(octets: bytes, schema: TableSchema, *, place: CapturePlace = N
     if len(rows):
         try:
             plain = _plain_rows(block, fields, schema, place)
+        except MemoryError:  # Arrow's is an ArrowException, too
+            raise
         except (LookupError, ValueError, pa.ArrowException):
             # Some line is a reject: they are all looked at, to find which.
             rows = rows[:0]

@@ -163,6 +163,8 @@ def converted(
     """
     try:
         return Converted(_rows(lines, schema, place), [], np.arange(len(lines)))
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (LookupError, ValueError, TypeError, AttributeError, pa.ArrowException):
         faults = [fault_of(line, schema.text_fields) for line in lines]
         sound = [line for line, fault in zip(lines, faults, strict=True) if fault is None]

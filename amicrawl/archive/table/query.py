@@ -322,6 +322,8 @@ def _reading(path: Path) -> Iterator[None]:
     """Turn an error of the engine's into one that says that *path* cannot be read."""
     try:
         yield
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         _blame_on_room(error)
         reason = _first_line(error)
@@ -338,6 +340,8 @@ def _blamed_on_sql(path: Path, *, relation: str) -> Iterator[None]:
             f"{_first_line(error)}. Only {path} can be read, and the network not at all; "
             "--unrestricted lifts this."
         ) from error
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (duckdb.Error, pa.ArrowException, OSError) as error:
         _blame_on_room(error)
         # What goes wrong between two batches has lost its class on the way through Arrow.

@@ -217,5 +217,7 @@ def _opened(table: Path) -> Iterator[ParquetTable]:
     try:
         with ParquetTable(table, str(table)) as opened:
             yield opened
+    except MemoryError:  # Arrow's is an ArrowException, too
+        raise
     except (OSError, pa.ArrowException, NotWholeError) as error:
         raise InputError(f"{table} cannot be read as a capture index: {error}") from error
