@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from amicrawl.disk import explained
-from amicrawl.meguri.format.operations import deal, gather
+from amicrawl.meguri.format.operations import deal
+from amicrawl.meguri.format.schema import HOST_REFERENCES, URL_REFERENCES
 from amicrawl.meguri.format.writer import write_partition
 from amicrawl.meguri.opening import load
-from amicrawl.meguri.snapshot import OPTIONS
-from amicrawl.meguri.state import INDEX_ROWS
+from amicrawl.meguri.snapshot import OPTIONS, Copies, freeze, partition_at
+from amicrawl.meguri.state import INDEX_ROWS, PartitionState
 from amicrawl.meguri.store.directory import snapshot_name
 from amicrawl.meguri.store.generations import begin_with
 
@@ -19,6 +22,9 @@ if TYPE_CHECKING:
 
     from amicrawl.disk import Disk
     from amicrawl.meguri.format.partition import Partition
+
+_ROWS = 65_536
+_PIECE = 1 << 20
 
 
 def deal_frontier(source: Path, targets: Sequence[Path], *, disk: Disk) -> None:
@@ -33,11 +39,46 @@ def deal_frontier(source: Path, targets: Sequence[Path], *, disk: Disk) -> None:
 
 
 def gather_frontiers(sources: Iterable[Path], target: Path, *, index_rows: int, disk: Disk) -> None:
-    """Write the frontiers in *sources* as one to *target*, an empty directory.
+    """Write the frontiers in *sources*, of distinct hosts, as one to *target*, an empty directory.
 
-    It knows *index_rows* rows of the index. Raises like `deal_frontier`.
+    It knows *index_rows* rows of the index, and says of the whole what the first says. Working files are
+    in *target* meanwhile, so that the frontiers may be larger than memory. Raises like `deal_frontier`.
     """
-    _begin(gather(*map(load, sources)), target, index_rows=index_rows, disk=disk)
+    whole = PartitionState(directory=target, disk=disk)
+    try:
+        for part in map(load, sources):
+            if not whole.meta:
+                whole.partition_id, whole.created = part.partition_id, part.created
+                whole.meta = dict(part.meta)
+            _add(whole, part)
+        with Copies(target, disk) as copies:
+            partition = partition_at(whole, freeze(whole, hour=whole.created), copies=copies)
+            _begin(partition, target, index_rows=index_rows, disk=disk)
+    finally:
+        whole.close()
+
+
+def _add(whole: PartitionState, part: Partition) -> None:
+    """Add rows and strings of *part* behind those of *whole*; what leads nowhere becomes 0."""
+    strings, shift = memoryview(part.arena), np.uint64(len(whole.arena) - 1)
+    # Nothing is at offset 0 of either.
+    for at in range(1, len(strings), _PIECE):
+        whole.arena.append(bytes(strings[at : at + _PIECE]))
+    whole.arena.write_out()
+    for table, columns, references in (
+        (whole.rows, part.urls, URL_REFERENCES),
+        (whole.hosts, part.hosts, HOST_REFERENCES),
+    ):
+        for at in range(0, len(columns["host_key"]), _ROWS):
+            page = {name: column[at : at + _ROWS] for name, column in columns.items()}
+            rows = np.empty(len(page["host_key"]), table.record)
+            for name, values in page.items():
+                rows[name] = values
+            for name in references:
+                leads = (page[name] != 0) & (page[name] < len(strings))
+                rows[name] = np.where(leads, page[name] + shift, 0)
+            table.extend(rows.tobytes())
+        table.drop_pages()
 
 
 def _begin(partition: Partition, directory: Path, *, index_rows: int, disk: Disk) -> None:

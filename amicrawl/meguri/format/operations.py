@@ -1,4 +1,4 @@
-"""What can be done to whole partitions: compact, merge, deal, gather.
+"""What can be done to whole partitions: compact, merge, deal.
 
 Each returns new partitions with an arena of their own, in which every content lies once: first the
 strings of the URL rows (URL, ETag and redirect of each row in turn), then those of the host rows (host,
@@ -89,26 +89,6 @@ def deal(partition: Partition, shards: int) -> list[Partition]:
         )
         for number in range(shards)
     ]
-
-
-def gather(*partitions: Partition) -> Partition:
-    """Return the rows of *partitions*, one or more of distinct hosts whatever their ranges, as one.
-
-    What is said of the whole is said by the first. A URL that two have is there twice, which no file of
-    a live frontier may be written with.
-    """
-    found = _gathered(
-        partitions[0],
-        [part.arena for part in partitions],
-        [part.urls for part in partitions],
-        [part.hosts for part in partitions],
-        keeps_order=True,
-    )
-    order = np.lexsort((found.urls["path_key"], found.urls["host_key"]))
-    found.urls = _selected(found.urls, URL_COLUMNS, order)
-    hosts = np.argsort(found.hosts["host_key"], kind="stable")
-    found.hosts = _selected(found.hosts, HOST_COLUMNS, hosts)
-    return _ranged(found)
 
 
 def _ranged(partition: Partition) -> Partition:

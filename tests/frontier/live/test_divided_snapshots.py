@@ -26,10 +26,12 @@ from frontier.live.crawls import (
 from frontier.live.disks import CountingDisk
 from meguri.store.partitions import names_in
 
+from amicrawl.errors import InputError
 from amicrawl.fleet.checkpoints.checkpoint import state_files
 from amicrawl.frontier import Found, Outcome
-from amicrawl.meguri import deal_frontier, find_damage, frontier_directory, gather_frontiers
+from amicrawl.meguri import deal_frontier, find_damage, frontier_directory, gather_frontiers, string_at
 from amicrawl.meguri.damage import DamageFindings
+from amicrawl.meguri.format.schema import URL_REFERENCES
 from amicrawl.meguri.format.verification import read_partition
 from amicrawl.meguri.opening import load
 
@@ -158,15 +160,47 @@ def test_a_checkpoint_has_all_files_of_a_snapshot(directory: Path) -> None:
     assert frontier_directory(directory.parent) == directory
 
 
+def strings_of(directory: Path) -> dict[int, list[tuple[bytes | None, ...]]]:
+    """Return the strings of each row in *directory*, and the name of its host, by host in key order."""
+    partition = load(directory)
+    urls, hosts = partition.urls, partition.hosts
+    found = {
+        host: [tuple(string_at(partition.arena, ref) for ref in refs)]
+        for host, *refs in zip(
+            *(hosts[name].tolist() for name in ("host_key", "host_ref", "registrable_ref")), strict=True
+        )
+    }
+    for host, *refs in zip(
+        *(urls[name].tolist() for name in ("host_key", *URL_REFERENCES)), strict=True
+    ):
+        found[host].append(tuple(string_at(partition.arena, ref) for ref in refs))
+    return found
+
+
 def test_frontiers_in_several_files_are_joined_and_dealt(directory: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     frontier = frontier_on(DividedPartition(other, [], disk=CountingDisk()))
     frontier.offer_all([offer_of(host, path) for host in range(100, 120) for path in range(9)])
     frontier.close()
-    rows = {**contents_in(load(directory)).rows, **contents_in(load(other)).rows}
+    strings = {**strings_of(directory), **strings_of(other)}
+    assert strings[7][0] == (b"host-7.test", b"host-7.test")
+    assert strings[7][1] == (b"http://host-7.test/0", b'"tag"', None)
+    assert len(strings) == 60
     whole, dealt = tmp_path / "whole", [tmp_path / "0", tmp_path / "1"]
     whole.mkdir()
-    gather_frontiers([directory, other], whole, index_rows=0, disk=CountingDisk())
-    assert contents_in(load(whole)).rows.keys() == rows.keys()
+    gather_frontiers([directory, other], whole, index_rows=7, disk=CountingDisk())
+    assert strings_of(whole) == strings
+    assert find_damage(whole) == DamageFindings()
+    partition = opened(whole)
+    assert partition.opened.index_rows == 7
+    # In the order in which they were offered.
+    assert [key.path for key in fetched(frontier_on(partition), OK) if key.host == 107] == [*range(9)]
+    partition.abandon()
     deal_frontier(whole, dealt, disk=CountingDisk())
-    assert {key for each in dealt for key in contents_in(load(each)).rows} == rows.keys()
+    assert {**strings_of(dealt[0]), **strings_of(dealt[1])} == strings
+    assert all(map(strings_of, dealt))
+
+
+def test_a_url_that_two_frontiers_have_is_not_joined(directory: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="same key"):
+        gather_frontiers([directory, directory], tmp_path, index_rows=0, disk=CountingDisk())
