@@ -11,6 +11,8 @@ limits is counted under `Left-Out`, a key of ours.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.archive.index.derivatives.page import attributes_of, characters
@@ -59,6 +61,7 @@ _ELEMENTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """Attributes that point somewhere, and those that say something about the first of them."""
 _OF_ANY = ("background", "data-href", "data-uri")
+_ANY = frozenset(_OF_ANY)
 # Each begins with its first letter, which is what makes a search quick.
 _POINTS = re.compile(r"[oObBdD](?i:nclick|ackground|ata-href|ata-uri)")
 """What those elements have to have that are many and seldom point somewhere, as `div`."""
@@ -77,13 +80,23 @@ def html_metadata(pieces: Iterable[Piece]) -> dict[str, Any]:
             reader.anchor_text.append(text)
         if name is not None:
             element = name.lower()
-            if element in _READ or (written and _POINTS.search(written)):
+            if element in _READ or (written and _may_point(written)):
                 reader.start(element, written or "")
             if raw is not None:
                 reader.raw(element, raw)
-        elif end is not None and (element := end.lower()) in ("a", "svg"):
-            reader.end(element)
+        elif end is not None and end in _ENDS:
+            reader.end(end.lower())
     return reader.metadata()
+
+
+def _may_point(written: str) -> bool:
+    # The tags of a page have a few dozen ways to be written. A long one would fill the memory.
+    return _points(written) if len(written) < 256 else _POINTS.search(written) is not None
+
+
+@lru_cache(maxsize=1024)
+def _points(written: str) -> bool:
+    return _POINTS.search(written) is not None
 
 
 class _PageReader:
@@ -159,11 +172,12 @@ class _PageReader:
                     self._keep(self._links, _link(name, attribute, url))
                 continue
             link = _link(name, attribute, value)
-            if not place:
+            if not place and len(attributes) > 1:
                 link |= {key: attributes[key] for key in about if key in attributes}
             if self._keep(self._links, link) and name == "a":
                 self.anchor = link
-        self._of_any(name, attributes)
+        if not _ANY.isdisjoint(attributes):
+            self._of_any(name, attributes)
 
     def _of_any(self, name: str, attributes: dict[str, str]) -> None:
         for attribute in _OF_ANY:
@@ -225,6 +239,8 @@ _SPECIAL = {
 }
 _READ = frozenset({*_ELEMENTS, *_SPECIAL, "svg"} - {"div"})
 """Elements whose start tags are read, whatever is in them."""
+_ENDS = frozenset({"a", "A", *map("".join, product("sS", "vV", "gG"))})
+"""Names of end tags that are read, in all ways to write them."""
 
 
 def _link(name: str, attribute: str, url: str) -> dict[str, str]:
