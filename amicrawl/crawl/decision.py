@@ -132,7 +132,8 @@ def outcome_of(item: CaptureItem) -> Outcome:
         status=capture.status,
         responded=True,
         found=_found(item),
-        latency_ms=min(capture.ttfb_ms or 0, 0xFFFF),
+        # 0 says that it is unknown, which would keep the interval that a slow response has led to.
+        latency_ms=0 if capture.ttfb_ms is None else min(max(capture.ttfb_ms, 1), 0xFFFF),
         ip_address=capture.ip_address or "",
         retry_after=_retry_after(capture) if capture.status >= 400 else 0.0,
     )

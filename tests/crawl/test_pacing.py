@@ -11,12 +11,14 @@ from loopback import PROJECT
 
 from amicrawl.capture import Capture
 from amicrawl.config import CrawlConfig, Identity, Robots
-from amicrawl.crawl.decision import Ticket
+from amicrawl.crawl.decision import Ticket, outcome_of
 from amicrawl.crawl.host_overrides import HostOverrides
 from amicrawl.crawl.pacing import AddressPace, Pacing
 from amicrawl.errors import UsageError
 from amicrawl.frontier import Outcome
 from amicrawl.politeness import Gates, HostBreaker
+from amicrawl.record import CaptureItem
+from amicrawl.seed import Seed
 from amicrawl.urls import Refused, url_key
 
 if TYPE_CHECKING:
@@ -126,6 +128,28 @@ def test_why_a_host_is_not_contacted_is_known_with_the_time(
     rules.after_exchange(ticket, 100.0)
     rules.end(ticket, 100.0)
     assert rules.held_back(A, 100.0) == (reason, seconds)
+
+
+def test_responses_within_a_millisecond_end_what_a_slow_one_has_led_to() -> None:
+    rules = pacing(delay=0.5)
+
+    def interval_after(ttfb_ms: int) -> float:
+        capture = Capture(
+            url="https://example.org/",
+            started_ms=0,
+            duration_ms=ttfb_ms,
+            ttfb_ms=ttfb_ms,
+            status=200,
+        )
+        ticket = Ticket(A)
+        rules.enter(ticket, 100.0)
+        ticket.outcome = outcome_of(CaptureItem(capture, Seed(capture.url)))
+        rules.after_exchange(ticket, 100.0)
+        rules.end(ticket, 100.0)
+        return rules.pace.interval(A)
+
+    assert interval_after(8000) == 16.0
+    assert [interval_after(0) for _ in range(14)][-1] == 0.5
 
 
 def test_back_off_doubles_from_the_crawl_delay() -> None:
