@@ -16,6 +16,7 @@ from amicrawl.crawl.watching.screen import (
     classes,
     duration,
     live_lines,
+    page_rate,
     reasons,
     remaining,
     report,
@@ -28,13 +29,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def moment(*, elapsed: float = 10.0, total: int | None = 400) -> Moment:
+def moment(*, elapsed: float = 10.0, total: int | None = 400, pages_per_second: float = 25.4) -> Moment:
     return Moment(
         elapsed=elapsed,
         total=total,
         in_flight=7,
         inflight_limit=64,
-        pages_per_second=25.4,
+        pages_per_second=pages_per_second,
         bytes_per_second=3 * 1024**2,
     )
 
@@ -62,6 +63,15 @@ def test_a_terminal_shows_a_bar_and_the_hosts_that_are_waited_for_with_the_reaso
         "  e\\x1bvil.example                    1 in flight",
     ]
     assert list(live_lines(TALLY, moment(total=None))) == [status_line(TALLY, moment(total=None))]
+
+
+@pytest.mark.parametrize(
+    ("rate", "shown"),
+    [(0.0, "0"), (0.3, "0.3"), (1.0, "1.0"), (9.94, "9.9"), (9.96, "10"), (1234.5, "1,234")],
+)
+def test_a_slow_crawl_has_a_rate_that_is_not_zero(rate: float, shown: str) -> None:
+    assert f" | {shown} pages/s | " in status_line(TALLY, moment(pages_per_second=rate))
+    assert page_rate(rate) == f"{shown} pages/s"
 
 
 def test_without_a_known_total_there_is_no_eta() -> None:

@@ -94,7 +94,7 @@ def status_line(tally: Tally, moment: Moment) -> str:
             *waits,
             f"{tally.rows:,}/{total}",
             f"ETA {duration(eta) if eta is not None else '-'}",
-            f"{moment.pages_per_second:,.0f} pages/s",
+            page_rate(moment.pages_per_second),
             f"{human_size(round(moment.bytes_per_second))}/s",
             f"in flight {moment.in_flight}/{moment.inflight_limit}",
             # Last, since it grows longest, and the line is cut to the width of the terminal.
@@ -118,6 +118,11 @@ def live_lines(
         why = f"{waits}{host.reason}" if host.reason else flying
         queued = "" if host.waiting is None else f"{host.waiting:,} queued"
         yield f"  {name:<{widest}}  {queued:>16}  {why}"
+
+
+def page_rate(rate: float) -> str:
+    """Return *rate*, pages per second, for a line: below ten with one decimal, as 0.3 is not 0."""
+    return f"{rate:,.1f} pages/s" if 0 < rate < 9.95 else f"{rate:,.0f} pages/s"
 
 
 def classes(tally: Tally) -> str:
@@ -161,7 +166,7 @@ def summary(tally: Tally, elapsed: float, *, reason: str = "finished") -> str:
     parts = [f"{ended} {duration(elapsed)}", rows or "nothing fetched"]
     if rows:
         size = human_size(round(tally.bytes_received / seconds))
-        parts.append(f"{tally.rows / seconds:,.0f} pages/s, {size}/s")
+        parts.append(f"{page_rate(tally.rows / seconds)}, {size}/s")
     if tally.seeds_bad:
         parts.append(f"{counted(tally.seeds_bad, 'line')} of the seed list invalid")
     return " | ".join(parts)
