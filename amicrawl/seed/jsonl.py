@@ -87,10 +87,19 @@ def _as_written(line: bytes) -> dict[str, object]:
     except RecursionError as error:
         raise NotASeedError(f"the object is nested more than {MAX_DEPTH} deep") from error
     except ValueError as error:
-        raise NotASeedError(f"the line is not JSON: {printable(str(error))}") from error
+        raise NotASeedError(_fault(line, error)) from error
     if type(fields) is not dict:
         raise NotASeedError("the line is JSON, but no object")
     return fields
+
+
+def _fault(line: bytes, error: ValueError) -> str:
+    """Return why *line* is not JSON, with the place in it, and not one in a document of one line."""
+    if line.lstrip()[:4].lower() == b"http":
+        return 'the line is a URL, and this list is JSON: write {"url": "..."}, or use -a format=lines'
+    if isinstance(error, json.JSONDecodeError):
+        return f"the line is not JSON: {printable(error.msg)}, at character {error.pos + 1} of it"
+    return f"the line is not JSON: {printable(str(error))}"
 
 
 def _text(value: object) -> str:

@@ -148,15 +148,18 @@ def test_a_field_that_cannot_be_followed_is_reported_and_the_url_kept(
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"http://a.example/", "the line is not JSON: Expecting value: line 1 column 1 (char 0)"),
+        (
+            b"http://a.example/",
+            'the line is a URL, and this list is JSON: write {"url": "..."}, or use -a format=lines',
+        ),
         (
             b'{"url": "http://a.example/"',
-            "the line is not JSON: Expecting ',' delimiter: line 1 column 28 (char 27)",
+            "the line is not JSON: Expecting ',' delimiter, at character 28 of it",
         ),
         (b'{"url": "http://a.example/", "x": NaN}', "the line is not JSON: NaN is not JSON"),
         (
             b'{"url": "http://a.example/"} {}',
-            "the line is not JSON: Extra data: line 1 column 30 (char 29)",
+            "the line is not JSON: Extra data, at character 30 of it",
         ),
         (b'["http://a.example/"]', "the line is JSON, but no object"),
         (b'"http://a.example/"', "the line is JSON, but no object"),
@@ -176,7 +179,7 @@ def test_a_field_that_cannot_be_followed_is_reported_and_the_url_kept(
             r"'http://a.example/\ud800' contains half a surrogate pair, which is not a character",
         ),
         (b'{"url": "http://a.example/\xff"}', "the line is not UTF-8 (byte 27 of it)"),
-        (b"# {}", "the line is not JSON: Expecting value: line 1 column 1 (char 0)"),
+        (b"# {}", "the line is not JSON: Expecting value, at character 1 of it"),
     ],
 )
 def test_a_bad_line_of_json_is_reported_with_its_number_and_skipped(
