@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 
 _PAGE = 65_536
 _BLOCK = 262_144
-"""Rows that are put in order at once; they take 27 MB."""
+"""Rows that are put in order at once at least; they take 27 MB."""
+_PASSES = 32
+"""In so many passes at most a table is copied: each maps most of it anew, in pieces of some 600 rows."""
 _CACHED = 4096
 """Rows whose columns are taken apart at once: they fit into the cache of a core."""
 OPTIONS = WriteOptions(codec=Codec.ZSTD, schedule=True, max_page_rows=_PAGE)
@@ -187,9 +189,10 @@ def _copied(table: RowTable, order: np.ndarray, target: RowTable) -> Columns:
     all rows.
     """
     copied = _columns_in(target, len(order))
-    block = np.empty(min(len(order), _BLOCK), table.record)
-    for at in range(0, len(order), _BLOCK):
-        numbers = order[at : at + _BLOCK]
+    step = max(_BLOCK, len(order) // _PASSES)
+    block = np.empty(min(len(order), step), table.record)
+    for at in range(0, len(order), step):
+        numbers = order[at : at + step]
         # Read from front to back, so that little of the table is mapped at a time.
         ascending = np.argsort(numbers)
         table.copy(numbers[ascending], block, ascending)
