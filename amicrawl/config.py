@@ -161,7 +161,8 @@ def _warc_prefix(value: str) -> str:
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
-Span = Annotated[str, Field(pattern=r"^[0-9]{1,6}[mhdw]$")]
+_SPAN = r"^[0-9]{1,6}[mhdw]$"
+Span = Annotated[str, Field(pattern=_SPAN)]
 """A span of time, as `30m`, `12h`, `7d` or `4w`."""
 Ages = Annotated[dict[str, Span], BeforeValidator(_ages)]
 
@@ -487,6 +488,8 @@ def _sentence(error: ValidationError) -> str:
     faults = []
     for fault in error.errors():
         reason = fault["msg"].removeprefix("Value error, ")
+        if fault.get("ctx", {}).get("pattern") == _SPAN:
+            reason = "it must be a number and m, h, d or w, such as 30m, 12h, 7d or 4w"
         if fault["loc"]:
             setting = PREFIX + str(fault["loc"][0]).upper()
             reason = f"Setting {setting} is {fault['input']!r}: {reason}"

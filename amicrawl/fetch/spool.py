@@ -54,7 +54,7 @@ class Spool:
             except OSError as error:
                 raise OutputError(
                     f"Cannot write a temporary file in {self._directory}: {error.strerror}. "
-                    "Make room there, or name another directory for temporary files."
+                    "Make room there, then run the same command again: a crawl resumes."
                 ) from error
         self._length += len(block)
 

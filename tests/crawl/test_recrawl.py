@@ -168,7 +168,11 @@ def test_all_of_a_recrawl_that_was_ended_early_is_fetched_once(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("arguments", "settings", "complaint"),
     [
-        (["after=soon"], {}, "AMICRAWL_RECRAWL_AFTER is 'soon'"),
+        (
+            ["after=soon"],
+            {},
+            "AMICRAWL_RECRAWL_AFTER is 'soon': it must be a number and m, h, d or w, such as 30m,",
+        ),
         (["after=1d", "before=2030-01-01"], {}, "Give one of them"),
         ([], {"AMICRAWL_RECRAWL_AFTER": '{"/a/*": 3}'}, "AMICRAWL_RECRAWL_AFTER is 3"),
         ([], {"AMICRAWL_RECRAWL_AFTER": '{"/a/*": '}, "AMICRAWL_RECRAWL_AFTER"),

@@ -134,7 +134,12 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
             )
             refuse_collection(place, (path.relative_to(place).as_posix() for path in files))
             if not files:
-                raise InputError(f"{place} holds no file that ends in {' or '.join(suffixes)}.")
+                made = (
+                    " `amicrawl index FILES -o DIR` makes them of WARC files."
+                    if ".cdxj" in suffixes
+                    else ""
+                )
+                raise InputError(f"{place} holds no file that ends in {' or '.join(suffixes)}.{made}")
             found += files
         elif place.exists():
             found.append(place)

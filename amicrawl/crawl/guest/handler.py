@@ -287,11 +287,15 @@ def _authority(target: Fetchable) -> bytes:
     return host.encode("ascii")
 
 
+_PERMIT = " If it is yours, permit it with AMICRAWL_ALLOW_PRIVATE, such as 127.0.0.0/8."
+
+
 def _failure_of(capture: Capture) -> Exception | None:
     """Return Scrapy's exception for a *capture* that is not a whole response; None for one that is."""
     if capture.failure is not None:
         kind = _EXCEPTIONS.get(capture.failure, DownloadFailedError)
-        return kind(f"{capture.url}: {capture.failure}: {capture.failure_detail}")
+        remedy = _PERMIT if capture.failure is Failure.ADDRESS_REFUSED else ""
+        return kind(f"{capture.url}: {capture.failure}: {capture.failure_detail}{remedy}")
     cut = _CUT.get(capture.truncated)
     return None if cut is None else cut(f"{capture.url}: the response was cut ({capture.truncated})")
 
