@@ -507,7 +507,7 @@ def _keys_of(path: Path) -> list[tuple[str, datetime]]:
     return list(zip(table["url_surtkey"].to_pylist(), table["fetch_time"].to_pylist(), strict=True))
 
 
-def test_the_directory_of_a_crawl_is_refused_with_the_command_that_makes_an_index(
+def test_a_directory_without_an_index_is_refused_with_the_command_for_one(
     tmp_path: Path,
 ) -> None:
     result = CliRunner().invoke(app, ["table", str(tmp_path), "-o", str(tmp_path / "table")])

@@ -134,11 +134,7 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
             )
             refuse_collection(place, (path.relative_to(place).as_posix() for path in files))
             if not files:
-                made = (
-                    " `amicrawl index FILES -o DIR` makes them of WARC files."
-                    if ".cdxj" in suffixes
-                    else ""
-                )
+                made = " `amicrawl index FILES -o DIR` makes them." if ".cdxj" in suffixes else ""
                 raise InputError(f"{place} holds no file that ends in {' or '.join(suffixes)}.{made}")
             found += files
         elif place.exists():
