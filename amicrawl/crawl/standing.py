@@ -39,6 +39,8 @@ class Resumed:
     """URLs that are due."""
     later: int = 0
     """URLs to be tried again that are not due yet."""
+    recrawls: bool = False
+    """Whether `later` has those that are done, too, as a recrawl requests them again once due."""
     settled_by_index: int = 0
     """URLs whose captures the frontier did not know."""
     lost: int = 0
@@ -64,7 +66,7 @@ class Resumed:
             f"{self.pending:,} pending",
         ]
         if self.later:
-            parts.append(f"{self.later:,} to be retried later")
+            parts.append(f"{self.later:,} {'due' if self.recrawls else 'to be retried'} later")
         text = "resuming: " + ", ".join(parts)
         if self.settled_by_index:
             text += f"; {self.settled_by_index:,} were captured without the frontier knowing"
@@ -98,6 +100,7 @@ def resumed(
         in_flight=repaired.in_flight or frontier.lapsed,
         pending=frontier.queued,
         later=frontier.later,
+        recrawls=recrawls,
         settled_by_index=repaired.settled,
         lost=repaired.lost,
         standing=standing,

@@ -214,3 +214,11 @@ def test_a_date_that_is_none_is_refused(tmp_path: Path) -> None:
     done = recrawl(tmp_path, arguments=["before=soon"])
     assert done.returncode == ExitCode.USAGE
     assert "before='soon' is not a date" in done.stderr
+
+
+def test_a_recrawl_calls_what_is_captured_due_later_and_not_to_be_retried(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    with RawServer(respond) as server:
+        crawl(write_lines(tmp_path / "s.txt", [f"{server.url}/same", f"{server.url}/etag"]), out)
+        done = recrawl(out, settings={"AMICRAWL_LOG_FORMAT": "text"})
+    assert "resuming: 2 URLs done, 0 pending, 2 due later" in done.stderr
