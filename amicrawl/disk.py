@@ -284,6 +284,15 @@ OUT_OF_MEMORY = (
     "AMICRAWL_SPOOL_ABOVE)"
 )
 """What to do where no memory was left."""
+_NO_ROOM = ("can't start new thread", "failed to map segment")
+"""How Python and the loader of libraries say that a thread or a library found no room."""
+
+
+def is_want_of_memory(error: Exception) -> bool:
+    """Return whether *error* says that there was not enough memory, whatever its class."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _NO_ROOM)
 
 
 _REMEDIES = {

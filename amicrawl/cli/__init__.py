@@ -12,7 +12,6 @@ sentence on standard error, and the exit code says whose fault it was (`docs/exi
 from __future__ import annotations
 
 import difflib
-import errno
 import gc
 import os
 import sys
@@ -23,7 +22,7 @@ from typer.core import TyperGroup
 
 from amicrawl import __version__
 from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, is_plain
-from amicrawl.disk import keep_standard_streams
+from amicrawl.disk import is_want_of_memory, keep_standard_streams
 from amicrawl.errors import AmicrawlError, ExitCode
 
 
@@ -77,15 +76,6 @@ _NO_MEMORY = (
     "No memory was left for this command. Give the process more memory (ulimit -v, the limit of "
     "its container), then run the same command again."
 )
-_ELSEWHERE_SAID = ("can't start new thread", "failed to map segment")
-"""How Python and the loader of libraries say that a thread or a library found no room."""
-
-
-def _is_want_of_memory(error: Exception) -> bool:
-    """Return whether *error* says that there was not enough memory, also where it is another's."""
-    if isinstance(error, OSError):
-        return error.errno == errno.ENOMEM
-    return isinstance(error, MemoryError) or any(words in str(error) for words in _ELSEWHERE_SAID)
 
 
 def main() -> None:
@@ -103,7 +93,7 @@ def main() -> None:
         sys.stderr.write(f"amicrawl: {error}\n")
         sys.exit(error.exit_code)
     except (MemoryError, ImportError, OSError, RuntimeError) as error:
-        if not _is_want_of_memory(error):
+        if not is_want_of_memory(error):
             raise
         sys.stderr.write(f"amicrawl: {_NO_MEMORY}\n")
         sys.exit(ExitCode.OUTPUT)

@@ -13,7 +13,7 @@ import threading
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
-from amicrawl.disk import OUT_OF_MEMORY
+from amicrawl.disk import OUT_OF_MEMORY, is_want_of_memory
 from amicrawl.errors import AmicrawlError, OutputError
 
 if TYPE_CHECKING:
@@ -160,16 +160,12 @@ class Recorder:
             step(*arguments)
         except AmicrawlError as error:
             self.fault = error
-        except MemoryError:
-            self.fault = OutputError(
-                f"No memory was left for a record. {OUT_OF_MEMORY}, then run the same command again: it "
-                "resumes."
-            )
+        except (MemoryError, ImportError, RuntimeError) as error:
+            self.fault = _of_memory(error) if is_want_of_memory(error) else _of_ours(error)
         except OSError as error:
             self.fault = OutputError(f"Writing failed: {error}. Repair the disk and start again.")
         except Exception as error:  # noqa: BLE001  # a thread that dies in silence would hang the crawl
-            self.fault = AmicrawlError(f"The recorder failed: {error!r}. This is a fault of amicrawl.")
-            self.fault.__cause__ = error
+            self.fault = _of_ours(error)
 
     def _in_loop(self, callback: Callable[..., None], *arguments: object) -> None:
         """Run *callback* on the event loop, where there still is one."""
@@ -194,3 +190,17 @@ class Recorder:
     def _resolve_sealed(self) -> None:
         if self._sealed is not None and not self._sealed.done():
             self._sealed.set_result(None)
+
+
+def _of_memory(error: Exception) -> AmicrawlError:
+    fault = OutputError(
+        f"No memory was left for a record. {OUT_OF_MEMORY}, then run the same command again: it resumes."
+    )
+    fault.__cause__ = error
+    return fault
+
+
+def _of_ours(error: Exception) -> AmicrawlError:
+    fault = AmicrawlError(f"The recorder failed: {error!r}. This is a fault of amicrawl.")
+    fault.__cause__ = error
+    return fault

@@ -154,6 +154,9 @@ def test_sealing_without_a_loop_that_turns_writes_what_was_queued() -> None:
     ("error", "expected"),
     [
         (MemoryError(), OutputError),
+        (ImportError("libparquet.so: failed to map segment from shared object"), OutputError),
+        (RuntimeError("can't start new thread"), OutputError),
+        (RuntimeError("a slip of ours"), AmicrawlError),
         (OutputError("ami-00000.warc.gz: disk full"), OutputError),
         (OSError(28, "No space left on device"), OutputError),
         (ValueError("a slip of ours"), AmicrawlError),
