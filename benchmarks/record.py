@@ -27,7 +27,7 @@ from amicrawl.clock import unix_ms
 from amicrawl.disk import Disk
 from amicrawl.record import CaptureItem
 from amicrawl.record.archive import WarcStage
-from amicrawl.record.warc import RecordIds
+from amicrawl.record.warc import record_ids
 from amicrawl.record.writer import WarcWriter
 from amicrawl.seed import Seed
 from benchmarks.contents import response_urls
@@ -74,7 +74,7 @@ def _capture(number: int, page: bytes) -> Capture:
 
 def append_ours(exchanges: Sequence[Capture], directory: Path) -> None:
     """Write *exchanges* as the crawl does."""
-    ids = RecordIds(os.urandom)
+    ids = record_ids(os.urandom)
     writer = WarcWriter(
         directory, max_size=1024**3, warcinfo={}, ids=ids, now=lambda: datetime.now(UTC), disk=Disk()
     )

@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from amicrawl.record.unkept import Unkept, joined_unkept, unkept_sentences
     from amicrawl.record.warc import (
         Record,
-        RecordIds,
         RecordType,
         Resource,
         field_lines,
         gzip_member,
+        record_ids,
         target_uri,
     )
 else:
@@ -69,11 +69,11 @@ else:
         joined_unkept="unkept",
         unkept_sentences="unkept",
         Record="warc",
-        RecordIds="warc",
         RecordType="warc",
         Resource="warc",
         field_lines="warc",
         gzip_member="warc",
+        record_ids="warc",
         target_uri="warc",
     )
 
@@ -86,7 +86,6 @@ __all__ = [
     "OutputSink",
     "Provenance",
     "Record",
-    "RecordIds",
     "RecordType",
     "Repaired",
     "Resource",
@@ -103,6 +102,7 @@ __all__ = [
     "opened_index",
     "read_rows",
     "rebuilt",
+    "record_ids",
     "repair_locked",
     "request_before",
     "row_in",

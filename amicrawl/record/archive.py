@@ -29,7 +29,7 @@ from amicrawl.record.digests import digests_of
 from amicrawl.record.journal import CapturesJournal
 from amicrawl.record.repair import repair_locked
 from amicrawl.record.revisit import Original, Originals, decide, may_be_original
-from amicrawl.record.warc import URI_LIMIT, RecordIds, exchange_records, resource_records, target_uri
+from amicrawl.record.warc import URI_LIMIT, exchange_records, record_ids, resource_records, target_uri
 from amicrawl.record.writer import WarcWriter, next_number
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from amicrawl.record.captures import CaptureItem
     from amicrawl.record.digests import Digests
     from amicrawl.record.repair import Repaired
-    from amicrawl.record.warc import Record
+    from amicrawl.record.warc import Record, RecordIds
 
 SYNC_SECONDS = 1.0
 """Under `Durability.NORMAL`, the longest that what is written may wait for being forced to disk ..."""
@@ -75,7 +75,7 @@ class Archive:
         finished. UsageError where another crawl has the directory.
         """
         disk = disk or Disk()
-        ids = RecordIds(random)
+        ids = record_ids(random)
         self._lock, self.repaired, first = _take_over(directory, disk)
         """`repaired`: what was found and repaired; its `lost_urls` have to be fetched again."""
         self.index = CapturesJournal(directory, disk=disk)
@@ -114,7 +114,11 @@ class Archive:
     def commit(self) -> None:
         """Write what was added to both stages, and force it to disk where that is due."""
         self._unsynced_bytes += self.warc.writer.pending_bytes + self.index.pending_bytes
-        due = self._sync_is_due()
+        waits, due = self._unsynced_bytes, False
+        if waits and self._durability is Durability.NORMAL:
+            due = waits >= SYNC_BYTES or self._monotonic() - self._synced_at >= SYNC_SECONDS
+        elif waits:
+            due = self._durability is Durability.FULL
         # A file about to be sealed outlives any crash; its rows must do so first.
         self.index.commit(sync=due or self.warc.writer.will_seal)
         self.warc.writer.commit(sync=due)
@@ -139,14 +143,6 @@ class Archive:
         self.warc.writer.close()
         self.index.close()
         self._lock.release()
-
-    def _sync_is_due(self) -> bool:
-        if self._durability is not Durability.NORMAL:
-            return self._durability is Durability.FULL and self._unsynced_bytes > 0
-        waited = self._monotonic() - self._synced_at
-        return self._unsynced_bytes >= SYNC_BYTES or (
-            self._unsynced_bytes > 0 and waited >= SYNC_SECONDS
-        )
 
     def _tell_of_sealed(self) -> None:
         for file in self.warc.writer.sealed[self._told :]:
@@ -185,6 +181,7 @@ def _setting_text(value: Any) -> str:
 
 
 _CAPTURE: Callable[[CaptureItem], Capture] = attrgetter("capture")
+_HAS_RESPONSE: Callable[[CaptureItem], int] = attrgetter("capture.status")
 _SURELY_NAMEABLE = URI_LIMIT // 12
 """Characters that become `URI_LIMIT` bytes where each has four octets, and these are percent-encoded."""
 
@@ -221,7 +218,7 @@ class WarcStage:
         for item in items:
             if len(item.capture.url) > _SURELY_NAMEABLE:
                 _fail_unnameable(item)
-        kept = [item for item in items if item.capture.status]
+        kept = list(filter(_HAS_RESPONSE, items))
         digests = list(map(digests_of, map(_CAPTURE, kept)))
         exchanges = list(map(self._records, kept, digests))
         for item, location in zip(kept, self.writer.add(exchanges), strict=True):

@@ -21,7 +21,7 @@ from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
 from amicrawl.listing.files import DEFAULT_PREFIX
 from amicrawl.record import Archive, CaptureItem
-from amicrawl.record.warc import RecordIds
+from amicrawl.record.warc import record_ids
 from amicrawl.record.writer import WarcWriter
 from amicrawl.seed import Seed
 
@@ -119,7 +119,7 @@ def open_writer(directory: Path, **changes: Any) -> WarcWriter:
     values: dict[str, Any] = {
         "max_size": 1_000_000,
         "warcinfo": {"software": "test/1"},
-        "ids": RecordIds(numbered_bytes()),
+        "ids": record_ids(numbered_bytes()),
         "now": lambda: BEGAN,
         "disk": Disk(),
     }

@@ -35,7 +35,7 @@ from amicrawl.errors import OutputError
 from amicrawl.listing import CrawlJson
 from amicrawl.record.archive import WarcStage
 from amicrawl.record.repair import repair
-from amicrawl.record.warc import RecordIds
+from amicrawl.record.warc import record_ids
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -264,7 +264,7 @@ def test_after_a_power_cut_rows_and_records_agree(tmp_path: Path, durability: st
 def test_a_writer_that_failed_is_not_trusted_again(tmp_path: Path) -> None:
     disk = FaultyDisk(3)
     writer = open_writer(tmp_path, disk=disk)
-    stage = WarcStage(writer, ids=RecordIds(os.urandom))
+    stage = WarcStage(writer, ids=record_ids(os.urandom))
     stage.add(item())
     with pytest.raises(OutputError) as first:
         stage.commit(sync=True)

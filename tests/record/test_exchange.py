@@ -13,10 +13,10 @@ from amicrawl.record.digests import block_digest, digests_of
 from amicrawl.record.revisit import Original, Profile, RevisitDecision
 from amicrawl.record.warc import (
     URI_LIMIT,
-    RecordIds,
     RecordType,
-    encode_record,
     exchange_records,
+    pieces_of,
+    record_ids,
     warcinfo_record,
 )
 
@@ -27,8 +27,13 @@ if TYPE_CHECKING:
 STORE = RevisitDecision("", unchanged=False)
 
 
+def encoded(record: Record) -> bytes:
+    """Return *record* as it is in an uncompressed WARC file."""
+    return b"".join(pieces_of(record))
+
+
 def records_of(made: Capture, decision: RevisitDecision = STORE) -> list[Record]:
-    return exchange_records(made, digests_of(made), decision=decision, ids=RecordIds(numbered_bytes()))
+    return exchange_records(made, digests_of(made), decision=decision, ids=record_ids(numbered_bytes()))
 
 
 def fields(record: Record) -> list[tuple[str, str]]:
@@ -56,7 +61,7 @@ def test_both_records_hold_messages_of_http() -> None:
 def test_blocks_are_the_bytes_of_the_wire() -> None:
     request, response = records_of(capture(head=b"hTtP/1.1 200\nX:  y\n\n", body=b"\0\r\n"))
     assert request.lead == REQUEST
-    assert encode_record(response).endswith(b"\r\n\r\nhTtP/1.1 200\nX:  y\n\n\0\r\n\r\n\r\n")
+    assert encoded(response).endswith(b"\r\n\r\nhTtP/1.1 200\nX:  y\n\n\0\r\n\r\n\r\n")
 
 
 def test_both_records_are_dated_at_the_start_of_the_request() -> None:
@@ -145,7 +150,7 @@ def test_a_304_is_kept_as_received_and_is_not_called_truncated() -> None:
     )
     made = capture(head=NOT_MODIFIED, status=304, body=b"surplus")
     _, revisit = records_of(made, decision)
-    assert encode_record(revisit).endswith(NOT_MODIFIED + b"surplus\r\n\r\n")
+    assert encoded(revisit).endswith(NOT_MODIFIED + b"surplus\r\n\r\n")
     assert values(revisit, "WARC-Truncated") == []
     assert values(revisit, "WARC-Profile") == [
         "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
@@ -172,7 +177,7 @@ def test_an_original_with_the_longest_url_is_named_by_it() -> None:
 
 def test_warcinfo_has_the_fields_that_a_record_must_have() -> None:
     record = warcinfo_record("ami-00000.warc.gz", {}, date=BEGAN, record_id="<urn:uuid:1>")
-    assert encode_record(record).startswith(
+    assert encoded(record).startswith(
         b"WARC/1.1\r\nWARC-Type: warcinfo\r\nWARC-Record-ID: <urn:uuid:1>\r\n"
         + f"WARC-Date: {warc_date(BEGAN)}\r\n".encode()
     )

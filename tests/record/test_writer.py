@@ -32,7 +32,7 @@ from record.exchanges import (
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
 from amicrawl.record.archive import WarcStage
-from amicrawl.record.warc import URI_LIMIT, RecordIds
+from amicrawl.record.warc import URI_LIMIT, record_ids
 from amicrawl.record.writer import STREAM_ABOVE, next_number
 from amicrawl.seed import Seed
 
@@ -47,7 +47,7 @@ TOOLS = Path(sys.executable).parent
 
 
 def stage_on(writer: WarcWriter) -> WarcStage:
-    return WarcStage(writer, ids=RecordIds(numbered_bytes(1)))
+    return WarcStage(writer, ids=record_ids(numbered_bytes(1)))
 
 
 def store(directory: Path, *items: CaptureItem, max_size: int = 1_000_000) -> WarcWriter:

@@ -14,7 +14,7 @@ from amicrawl.archive.table.export import Exported, ExportOptions, export_record
 from amicrawl.archive.table.query import QueryTable
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
-from amicrawl.record.warc import Record, RecordType, encode_record, gzip_member
+from amicrawl.record.warc import Record, RecordType, gzip_member, pieces_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,7 +40,7 @@ def archives(tmp_path: Path) -> Path:
     (directory / NAME).parent.mkdir(parents=True)
     (directory / NAME).write_bytes(b"".join(gzip_member(record(number)) for number in range(5)))
     (directory / "plain.warc").write_bytes(
-        b"".join(encode_record(record(number)) for number in range(5))
+        b"".join(b"".join(pieces_of(record(number))) for number in range(5))
     )
     (directory / "torn.warc.gz").write_bytes(gzip_member(record(1))[:-9])
     (directory / "text.warc.gz").write_bytes(b"this is no archive")
@@ -50,7 +50,7 @@ def archives(tmp_path: Path) -> Path:
 def places(*, packed: bool = True) -> list[tuple[str, int, int]]:
     found, offset = [], 0
     for number in range(5):
-        length = len(gzip_member(record(number)) if packed else encode_record(record(number)))
+        length = len(gzip_member(record(number)) if packed else b"".join(pieces_of(record(number))))
         found.append((NAME if packed else "plain.warc", offset, length))
         offset += length
     return found

@@ -24,7 +24,7 @@ from amicrawl.clock import warc_date
 from amicrawl.disk import Disk, OutputFile, explained
 from amicrawl.errors import UsageError
 from amicrawl.reading import Members, warc_head
-from amicrawl.record import Record, RecordIds, RecordType, field_lines, gzip_member
+from amicrawl.record import Record, RecordType, field_lines, gzip_member, record_ids
 from amicrawl.record.warc import GZIP_WINDOW
 
 if TYPE_CHECKING:
@@ -167,7 +167,7 @@ def _begun(
     )
     about = Record(
         RecordType.WARCINFO,
-        RecordIds(options.random, batch=1)(),
+        record_ids(options.random, batch=1)(),
         warc_date(now),
         field_lines([("WARC-Filename", path.name), ("Content-Type", "application/warc-fields")]),
         said.encode(),

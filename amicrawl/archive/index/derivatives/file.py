@@ -20,7 +20,7 @@ from isal import igzip_lib
 from amicrawl import __version__
 from amicrawl.clock import warc_date
 from amicrawl.disk import Disk, OutputFile
-from amicrawl.record import RecordIds, target_uri
+from amicrawl.record import record_ids, target_uri
 from amicrawl.record.warc import LEVEL
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class DerivativeFile:
         self.records = 0
         """Records in it, the warcinfo aside."""
         self.path = path
-        self._ids = RecordIds(maker.random, batch=64)
+        self._ids = record_ids(maker.random, batch=64)
         self._file = OutputFile.replacing(path, disk=maker.disk)
         said = [
             ("Software-Info", SOFTWARE),

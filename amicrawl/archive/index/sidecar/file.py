@@ -37,7 +37,7 @@ from amicrawl.archive.lines import LineFile
 from amicrawl.clock import warc_date
 from amicrawl.disk import OutputFile
 from amicrawl.errors import AmicrawlError
-from amicrawl.record import RecordIds, block_digest
+from amicrawl.record import block_digest, record_ids
 from amicrawl.record.warc import LEVEL
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class SidecarFile:
         self._maker = maker
         self._publisher = publisher
         self._detectors = detectors
-        self._ids = RecordIds(maker.random, batch=64)
+        self._ids = record_ids(maker.random, batch=64)
         self._file = OutputFile.replacing(path, disk=maker.disk)
 
     def add(self, record: Record, found: Findings) -> None:
