@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from amicrawl.errors import UsageError
+from amicrawl.invalid import reason_of
 from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:
@@ -149,6 +150,12 @@ def _ages(value: object) -> object:
     return parsed(value.encode()) if value.lstrip().startswith("{") else ({"*": value} if value else {})
 
 
+def _span(value: str) -> str:
+    if re.fullmatch(r"[0-9]{1,6}[mhdw]", value) is None:
+        raise ValueError("it must be a number and m, h, d or w, such as 30m, 12h, 7d or 4w")
+    return value
+
+
 def _warc_prefix(value: str) -> str:
     """Refuse a prefix that would name another directory or a hidden file."""
     if re.fullmatch(WARC_PREFIX, value) is None:
@@ -161,8 +168,7 @@ def _warc_prefix(value: str) -> str:
 
 Words = Annotated[tuple[str, ...], BeforeValidator(_words)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names)]
-_SPAN = r"^[0-9]{1,6}[mhdw]$"
-Span = Annotated[str, Field(pattern=_SPAN)]
+Span = Annotated[str, AfterValidator(_span)]
 """A span of time, as `30m`, `12h`, `7d` or `4w`."""
 Ages = Annotated[dict[str, Span], BeforeValidator(_ages)]
 
@@ -487,11 +493,9 @@ def _sentence(error: ValidationError) -> str:
     """Return one line that names the invalid settings and the reasons."""
     faults = []
     for fault in error.errors():
-        reason = fault["msg"].removeprefix("Value error, ")
-        if fault.get("ctx", {}).get("pattern") == _SPAN:
-            reason = "it must be a number and m, h, d or w, such as 30m, 12h, 7d or 4w"
+        reason = reason_of(fault)
         if fault["loc"]:
             setting = PREFIX + str(fault["loc"][0]).upper()
             reason = f"Setting {setting} is {fault['input']!r}: {reason}"
-        faults.append(reason.rstrip("."))
+        faults.append(reason)
     return ". ".join(faults) + ". Change it and start again."

@@ -21,6 +21,7 @@ from typer.core import TyperArgument, TyperCommand
 from typer.main import get_command, get_group
 
 from amicrawl.errors import ExitCode
+from amicrawl.invalid import reason_of
 from amicrawl.wings import import_of_wing
 
 if TYPE_CHECKING:
@@ -211,14 +212,16 @@ _LONE = {"--browser": "always"}
 def _parsed(
     parse: Callable[..., Any], command: str | None, words: list[str], *more: Any, **further: Any
 ) -> Any:
-    """Return what *parse* makes of *words*, with errors without the prefix that pydantic gives them."""
+    """Return what *parse* makes of *words*, with errors in a user's words in place of pydantic's."""
     for at in range(len(words) - 1, -1, -1):
         if words[at] in _LONE and words[at + 1 : at + 2] not in (["always"], ["auto"], ["never"]):
             words = [*words[: at + 1], _LONE[words[at]], *words[at + 1 :]]
     try:
         return parse(command, words, *more, **further)
     except BadParameter as fault:
-        fault.message = fault.message.removeprefix("Value error, ")
+        # Not by its class: pydantic is not loaded for words that typer can read without.
+        if faults := getattr(fault.__cause__, "errors", None):
+            fault.message = "; ".join(map(reason_of, faults()))
         raise
 
 

@@ -17,8 +17,11 @@ from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
-from amicrawl.config import Headers, is_depth
+from pydantic import ValidationError
+
+from amicrawl.config import CrawlConfig, Headers, is_depth
 from amicrawl.errors import AmicrawlError, UsageError
+from amicrawl.invalid import reason_of
 from amicrawl.meguri import shard_of
 from amicrawl.urls import without_userinfo
 
@@ -155,10 +158,12 @@ class RecrawlArguments:
             )
         if values.get("before") and values.get("after"):
             raise UsageError("before and after are two rules for what is due. Give one of them.")
+        if after := values.get("after"):
+            _check_age(after)
         return cls(
             dir=values["dir"],
             before=_hour(values.get("before", "")),
-            after=values.get("after") or None,
+            after=after or None,
             config=values.get("config") or None,
         )
 
@@ -166,6 +171,15 @@ class RecrawlArguments:
 def job_argument(given: Mapping[str, object], *, out: str | None) -> dict[str, object]:
     """Return the argument that gives a job of scrapyd its own directory; none where *out* names one."""
     return {name: value for name, value in given.items() if name == JOB_ARGUMENT and not out}
+
+
+def _check_age(text: str) -> None:
+    """Raise UsageError, with the name of the argument, where *text* cannot be its value."""
+    try:
+        CrawlConfig.model_validate({"recrawl_after": text})
+    except ValidationError as error:
+        reason = reason_of(error.errors()[0])
+        raise UsageError(f"Argument after={text!r}: {reason}.") from None
 
 
 def _hour(text: str) -> int:

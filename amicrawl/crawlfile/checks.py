@@ -21,6 +21,7 @@ from amicrawl.crawlfile.secrets import ENV, FILE, exposure, is_reference
 from amicrawl.discovery import IgnoreSet, Scope, set_names
 from amicrawl.errors import UsageError
 from amicrawl.fetch import proxy_of
+from amicrawl.invalid import reason_of
 from amicrawl.uploads import check_bucket_url
 from amicrawl.urls import Refused, fetchable
 
@@ -162,7 +163,7 @@ def _settings(sheet: Sheet) -> Iterator[Fault]:
         CrawlConfig(**given)
     except ValidationError as error:
         for fault in error.errors():
-            reason = fault["msg"].removeprefix("Value error, ").rstrip(".")
+            reason = reason_of(fault)
             name = str(fault["loc"][0]) if fault["loc"] else _named_in(reason, given)
             entry = sheet.entries.get((CONFIG_TABLES.get(name, ""), name))
             place = entry.fault if entry is not None else lambda text: Fault(sheet.path, None, text)

@@ -100,9 +100,11 @@ def check_identity(state: PartitionState, meta: Mapping[bytes, bytes], directory
     made_with, wanted = state.meta.get(IDENTITY), meta.get(IDENTITY)
     if made_with is None or wanted is None or made_with == wanted:
         return
+    theirs, ours = made_with.decode("ascii", "replace"), wanted.decode("ascii", "replace")
     raise UsageError(
-        f"The frontier in {directory} was made with AMICRAWL_IDENTITY = "
-        f"{made_with.decode('ascii', 'replace')}: give that, or another output directory."
+        f"The frontier in {directory} was made with AMICRAWL_IDENTITY = {theirs}, and this crawl has "
+        f"{ours}: a seed list goes by its URLs as written (exact), a site by their canonical form. "
+        f"Give another output directory, or go on there with -s AMICRAWL_IDENTITY={theirs}."
     )
 
 

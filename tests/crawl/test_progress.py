@@ -6,6 +6,7 @@ import asyncio
 import io
 import itertools
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,9 @@ from amicrawl.capture import Failure
 from amicrawl.config import CrawlConfig, LogFormat
 from amicrawl.crawl.standing import CAPTURED, WITHHELD_ADDRESS, Resumed
 from amicrawl.crawl.state import Tally
-from amicrawl.crawl.watching.progress import Progress
+from amicrawl.crawl.watching.busy_hosts import BusyHost
+from amicrawl.crawl.watching.progress import Progress, Reports
+from amicrawl.crawl.watching.screen import Moment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,6 +154,30 @@ def test_a_crawl_whose_hosts_all_have_to_wait_says_for_how_long() -> None:
     under_way = SimpleNamespace(next_moment=lambda now: now + 60, in_flight=1)
     assert next_in(waiting=1, frontier=under_way) is None
     assert next_in() is None
+
+
+def test_a_report_names_why_the_host_that_is_next_has_to_wait() -> None:
+    stream = io.StringIO()
+    reports = Reports(stream, log_format=LogFormat.TEXT, every=10)
+    waits = Moment(
+        elapsed=9.0,
+        total=3,
+        in_flight=0,
+        inflight_limit=64,
+        pages_per_second=0.0,
+        bytes_per_second=0.0,
+        next_in=7.0,
+    )
+    hosts = [
+        BusyHost("late.example", 0, 1, 9, 1.0, "back-off", 30.0),
+        BusyHost("next.example", 0, 1, 9, 1.0, "Crawl-delay", 7.0),
+        BusyHost("busy.example", 1, 1, 9, 1.0),
+    ]
+    reports.show(Tally(), waits, hosts)
+    reports.show(Tally(), replace(waits, next_in=None), hosts)
+    waiting, fetching = stream.getvalue().splitlines()
+    assert waiting.startswith("next in 7s (Crawl-delay) | ")
+    assert "Crawl-delay" not in fetching
 
 
 def test_of_a_list_that_was_not_read_to_its_end_the_rest_is_told() -> None:

@@ -171,10 +171,10 @@ def test_all_of_a_recrawl_that_was_ended_early_is_fetched_once(tmp_path: Path) -
         (
             ["after=soon"],
             {},
-            "AMICRAWL_RECRAWL_AFTER is 'soon': it must be a number and m, h, d or w, such as 30m,",
+            "Argument after='soon': it must be a number and m, h, d or w, such as 30m,",
         ),
         (["after=1d", "before=2030-01-01"], {}, "Give one of them"),
-        ([], {"AMICRAWL_RECRAWL_AFTER": '{"/a/*": 3}'}, "AMICRAWL_RECRAWL_AFTER is 3"),
+        ([], {"AMICRAWL_RECRAWL_AFTER": '{"/a/*": 3}'}, "AMICRAWL_RECRAWL_AFTER is 3: it must be text"),
         ([], {"AMICRAWL_RECRAWL_AFTER": '{"/a/*": '}, "AMICRAWL_RECRAWL_AFTER"),
     ],
 )

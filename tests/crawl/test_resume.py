@@ -257,7 +257,8 @@ def test_a_frontier_of_another_identity_is_refused(tmp_path: Path) -> None:
         crawl(seeds, tmp_path / "out")
         done = crawl(seeds, tmp_path / "out", settings={"AMICRAWL_IDENTITY": "canonical"})
     assert done.returncode == ExitCode.USAGE
-    assert "AMICRAWL_IDENTITY = exact" in done.stderr
+    assert "was made with AMICRAWL_IDENTITY = exact, and this crawl has canonical" in done.stderr
+    assert "go on there with -s AMICRAWL_IDENTITY=exact." in done.stderr
 
 
 def _start(line: list[str]) -> subprocess.Popen[bytes]:

@@ -153,6 +153,9 @@ def test_a_crawl_that_waits_for_its_end_says_so_first_and_what_is_faster() -> No
 def test_where_all_hosts_have_to_wait_it_is_told_in_front_for_how_long() -> None:
     waiting = replace(moment(), next_in=63.4)
     assert status_line(TALLY, waiting).startswith("next in 1m03s | 100/400 | ")
+    told = replace(waiting, next_reason="Crawl-delay")
+    assert status_line(TALLY, told).startswith("next in 1m03s (Crawl-delay) | 100/400 | ")
+    assert report(TALLY, told)["next_reason"] == "Crawl-delay"
     assert status_line(TALLY, waiting).split(" | ")[2] == "ETA 1m03s"
     assert (report(TALLY, waiting)["next_in"], report(TALLY, moment())["next_in"]) == (63.4, None)
 

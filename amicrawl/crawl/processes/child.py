@@ -23,7 +23,7 @@ from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.partition_member import PartitionMember
 from amicrawl.crawl.processes.specification import BY_PARENT, Allowance, specification
 from amicrawl.crawl.watching.busy_hosts import BusyHost, BusyHosts, shown_hosts
-from amicrawl.crawl.watching.progress import next_in
+from amicrawl.crawl.watching.progress import if_long, next_in
 from amicrawl.errors import ExitCode, InputError
 from amicrawl.partition import (
     BATCHES_AT_ONCE,
@@ -252,6 +252,7 @@ class Process(PartitionMember):
 
     def _facts(self) -> dict[str, Any]:
         run = self._run
+        wait = next_in(run) if run.has_frontier else None
         return {
             **run.tally.as_dict(),
             "seeds_ended": run.tally.seeds_ended,
@@ -263,14 +264,18 @@ class Process(PartitionMember):
             "inflight_limit": run.limit.limit,
             "paused": sorted(run.paused),
             "state": run.state,
-            "next_in": next_in(run) if run.has_frontier else None,
-            "hosts": self._busy_hosts(),
+            "next_in": wait,
+            "hosts": self._busy_hosts(wait),
         }
 
-    def _busy_hosts(self) -> list[BusyHost]:
-        """Return the hosts that the parent may show, as they were at most a second ago."""
+    def _busy_hosts(self, wait: float | None) -> list[BusyHost]:
+        """Return the hosts that the parent may show, as they were at most a second ago.
+
+        Where it shows none, those of a crawl that has to *wait* say why.
+        """
         now = self._run.clock()
-        if self._given.names_hosts and now >= self._hosts_at:
+        is_shown = self._given.names_hosts or if_long(wait) is not None
+        if is_shown and now >= self._hosts_at:
             self._hosts, self._hosts_at = shown_hosts(self._busy), now + _HOSTS_EVERY
         return self._hosts
 

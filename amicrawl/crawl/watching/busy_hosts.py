@@ -88,3 +88,9 @@ def longest_waiting(hosts: Iterable[BusyHost]) -> list[BusyHost]:
         return (host.opens_in or 0.0) > 2 * host.delay, host.waiting or 0
 
     return sorted(hosts, key=rank, reverse=True)[:HOSTS]
+
+
+def first_reason(hosts: Iterable[BusyHost]) -> str:
+    """Return why the one of *hosts* that may be contacted first has to wait; empty if not known."""
+    known = [(host.opens_in, host.reason) for host in hosts if host.opens_in is not None]
+    return min(known, default=(0.0, ""))[1]

@@ -21,7 +21,13 @@ from amicrawl.config import LogFormat
 from amicrawl.crawl.extensions import before_shutdown
 from amicrawl.crawl.processes.specification import BY_PARENT
 from amicrawl.crawl.run import run_of
-from amicrawl.crawl.watching.busy_hosts import BusyHost, BusyHosts, longest_waiting, shown_hosts
+from amicrawl.crawl.watching.busy_hosts import (
+    BusyHost,
+    BusyHosts,
+    first_reason,
+    longest_waiting,
+    shown_hosts,
+)
 from amicrawl.crawl.watching.screen import (
     Moment,
     dropped,
@@ -118,7 +124,9 @@ class Reports:
     def show(
         self, tally: Tally, moment: Moment, hosts: Sequence[BusyHost] = (), **further: object
     ) -> None:
-        """Show how things stand; *further* is for JSON."""
+        """Show how things stand, and why *hosts* have to wait, if all have to; *further* is for JSON."""
+        if moment.next_in is not None:
+            moment = replace(moment, next_reason=first_reason(hosts))
         if self.as_json:
             self.say(report(tally, moment) | further)
         elif self.on_terminal:
@@ -216,8 +224,9 @@ class Progress:
     def _tick(self) -> None:
         reports = self._reports
         self._timer = asyncio.get_running_loop().call_later(reports.every, self._tick)
-        hosts = shown_hosts(self._busy) if reports.on_terminal else ()
-        reports.show(self._run.tally, self._moment(), hosts)
+        moment = self._moment()
+        hosts = shown_hosts(self._busy) if reports.on_terminal or moment.next_in is not None else ()
+        reports.show(self._run.tally, moment, hosts)
 
     def _closed(self, reason: str) -> None:
         if self._timer is None:

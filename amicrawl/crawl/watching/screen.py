@@ -53,6 +53,8 @@ class Moment:
     """Why nothing new is fetched; empty while it is."""
     next_in: float | None = None
     """Seconds until a host may be contacted again, where all have to wait; None where none has to."""
+    next_reason: str = ""
+    """Why that host may not be contacted now, as `BusyHost.reason`; empty where that is not known."""
     is_stopping: bool = False
     """Whether the crawl was asked to end, and waits for what is in flight."""
 
@@ -86,7 +88,8 @@ def status_line(tally: Tally, moment: Moment) -> str:
     # In front, for a narrow terminal to show it, too.
     stopping = ["STOPPING (Ctrl-C seals at once)"] if moment.is_stopping else []
     paused = [f"PAUSED by {' and '.join(moment.paused_by)}"] if moment.paused_by else []
-    waits = [f"next in {duration(moment.next_in)}"] if moment.next_in is not None else []
+    why = f" ({moment.next_reason})" if moment.next_reason else ""
+    waits = [f"next in {duration(moment.next_in)}{why}"] if moment.next_in is not None else []
     return " | ".join(
         [
             *stopping,
@@ -147,6 +150,7 @@ def report(tally: Tally, moment: Moment) -> dict[str, object]:
         "stopping": moment.is_stopping,
         "paused_by": list(moment.paused_by),
         "next_in": None if moment.next_in is None else round(moment.next_in, 1),
+        "next_reason": moment.next_reason or None,
         **tally.as_dict(),
     }
 

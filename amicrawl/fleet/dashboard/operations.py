@@ -24,6 +24,7 @@ from amicrawl.fleet.dashboard.bodies import Nothing
 from amicrawl.fleet.dashboard.problems import MEDIA_TYPE, Problem, title_of
 from amicrawl.fleet.dashboard.shapes import ProblemFacts
 from amicrawl.fleet.database import RedisRefused, RedisUnavailable
+from amicrawl.invalid import reason_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -149,8 +150,8 @@ def _call(operation: Operation, site: Site, request: Request, body: bytes) -> Ca
 
 def _unprocessable(error: ValidationError) -> Problem:
     errors = [
-        {"where": ".".join(str(part) for part in one["loc"])[:200], "what": one["msg"][:500]}
-        for one in error.errors(include_input=False, include_url=False, include_context=False)[:50]
+        {"where": ".".join(str(part) for part in one["loc"])[:200], "what": reason_of(one)[:500]}
+        for one in error.errors(include_input=False, include_url=False)[:50]
     ]
     first = errors[0]
     where = f"{first['where']}: " if first["where"] else ""
