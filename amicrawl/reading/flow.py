@@ -17,12 +17,12 @@ from amicrawl.reading.framing import (
     ARC_LINE,
     ARC_LINE_LIMIT,
     HEAD_LIMIT,
+    USUAL_HEAD,
     WARC_BEGIN,
     RecordHead,
     arc_head,
     arc_version,
     begins_arc,
-    declared_length,
     next_arc,
     next_warc,
     warc_head,
@@ -31,6 +31,7 @@ from amicrawl.reading.piece_buffer import LINE_ENDS, PieceBuffer
 
 if TYPE_CHECKING:
     import hashlib
+    import re
     from collections.abc import Callable, Iterator
 
     from amicrawl.reading.unpacking import Piece
@@ -63,12 +64,17 @@ class FoundRecord(NamedTuple):
     version: str
     """Empty where it is still to be read from the header, as `fields` are None."""
     fields: dict[str, str] | None
-    block: bytes
+    data: bytes
+    """Where the block is in, up to the cap."""
+    start: int
+    """Where in it the block begins."""
     block_length: int
     whole: bool = True
     seekable: bool = True
     body_sha1: bytes = b""
     """SHA-1 of the body where the block is cut and it was requested."""
+    usual: re.Match[bytes] | None = None
+    """What `USUAL_HEAD` found in the header, where `fields` are None."""
 
 
 def found_records(
@@ -137,20 +143,23 @@ class _FlowReader(PieceBuffer):
     def _at_a_glance(self, piece: Piece) -> FoundRecord | None:
         """Return the record that *piece* is; None where it is more, less, or odd in any way."""
         offset, data, end, _ = piece
-        start = data.find(b"\r\n\r\n") + 4
-        if start < 4 or start > HEAD_LIMIT or not data.endswith(b"\r\n\r\n"):
+        if not data.endswith(b"\r\n\r\n"):
             return None
-        raw = data[:start]
         fields = None
-        length = declared_length(raw)
-        if length < 0:
-            head = warc_head(raw)
+        usual = USUAL_HEAD.match(data)
+        if usual is not None and usual["length"] is not None:
+            start, length = usual.end(), int(usual["length"])
+        else:
+            start = data.find(b"\r\n\r\n") + 4
+            head = warc_head(data[:start]) if start <= HEAD_LIMIT else None
             if head is None or head.strange:
                 return None
-            length, fields = head.length, head.fields
-        if start + length + 4 != len(data) or length > self._cap:
+            length, fields, usual = head.length, head.fields, None
+        if length < 0 or start + length + 4 != len(data) or length > self._cap:
             return None
-        return FoundRecord(offset, end - offset, raw, "", fields, data[start:-4], length)
+        return FoundRecord(
+            offset, end - offset, data[:start], "", fields, data, start, length, usual=usual
+        )
 
     def _report(self, offset: int, reason: str) -> None:
         self._faults += 1
@@ -222,7 +231,7 @@ class _FlowReader(PieceBuffer):
         raw = self._bytes(start, block_start)
         self._kept = self._digest = None
         self._is_unclosed = False
-        found = FoundRecord(offset, 0, raw, head.version, head.fields, b"", head.length)
+        found = FoundRecord(offset, 0, raw, head.version, head.fields, b"", 0, head.length)
         end = self._declared_end(block_start, found) if head.length >= 0 else None
         whole = end is not None
         if end is None:
@@ -240,7 +249,7 @@ class _FlowReader(PieceBuffer):
         )
         found = found._replace(
             length=end - start,
-            block=block,
+            data=block,
             block_length=end - block_start,
             whole=whole,
             body_sha1=self._digest.digest() if whole and self._digest is not None else b"",
@@ -274,7 +283,7 @@ class _FlowReader(PieceBuffer):
                 return None
             self._kept = self._bytes(block_start, block_start + self._cap)
             self._drop(block_start + self._cap)
-            self._digest = self._begin_digest(found._replace(block=self._kept))
+            self._digest = self._begin_digest(found._replace(data=self._kept))
         if not self._reach(end, passing=length > self._cap):
             return None
         self._at = end

@@ -29,8 +29,29 @@ _ARC = re.compile(
     rb"([A-Za-z][A-Za-z0-9+.-]*:.*?) ([0-9A-Fa-f.:]+|-|\S+) ([0-9]{8,}) (.*?)(\S+)\s*", re.DOTALL
 )
 _USUAL = (b"WARC/1.0\r\n", b"WARC/1.1\r\n")
-_LENGTH_BEGIN = b"\r\nContent-Length: "
-_MOST_DIGITS = 18
+USUAL_HEAD = re.compile(
+    rb"WARC/1\.[01]\r\n(?:"
+    rb"WARC-(?:Type: (?(1)(?!)|(?P<type>[a-z]+))\r\n|Date:(?(2)(?!)|(?P<date>.*+))\n"
+    rb"|Target-URI:(?(3)(?!)|(?P<uri>.*+))\n|Payload-Digest:(?(4)(?!)|(?P<digest>.*+))\n"
+    rb"|(?!(?i:type|date|target-uri|payload-digest)(?![A-Za-z0-9-])).*+\n)"
+    rb"|Content-(?:Type:(?(5)(?!)|(?P<content>.*+))\n|Length: (?(6)(?!)|(?P<length>[0-9]{1,18}))\r\n"
+    rb"|(?!(?i:type|length)(?![A-Za-z0-9-])).*+\n)"
+    rb"|(?!(?i:warc-|content-))[A-Za-z].*+\n"
+    rb"){1,100}(?<=\r\n)\r\n"
+)
+"""A header as nearly all are written; its groups are what an index takes from it, where that is there.
+
+A name that has a group is in its usual case and there once: the conditions `(?(1)(?!)` let a second one
+fail, and such a header is read as any other is. All lines begin with a letter, so none is folded.
+"""
+USUAL_GROUPS = {
+    "warc-type": "type",
+    "warc-date": "date",
+    "warc-target-uri": "uri",
+    "warc-payload-digest": "digest",
+    "content-type": "content",
+}
+"""Name of a field -> group of `USUAL_HEAD`."""
 _USUAL_NAMES = """
 WARC-Type WARC-Record-ID WARC-Date Content-Length Content-Type WARC-Target-URI WARC-Concurrent-To
 WARC-Block-Digest WARC-Payload-Digest WARC-IP-Address WARC-Refers-To WARC-Refers-To-Target-URI
@@ -72,18 +93,6 @@ class RecordHead(NamedTuple):
     """Bytes of the block, as declared; -1 where that is none."""
     strange: str
     """What about it a strict reader would refuse; empty where nothing is."""
-
-
-def declared_length(raw: bytes) -> int:
-    """Return the length that the WARC header *raw* declares; -1 where it is not written as usual.
-
-    Of most records nothing else is needed to go to the next one.
-    """
-    start = raw.find(_LENGTH_BEGIN) + len(_LENGTH_BEGIN)
-    if start < len(_LENGTH_BEGIN) or not raw.startswith(_USUAL):
-        return -1
-    digits = raw[start : raw.find(b"\r\n", start)]
-    return int(digits) if len(digits) <= _MOST_DIGITS and digits.isdigit() else -1
 
 
 def usual_fields(raw: bytes) -> dict[str, str] | None:

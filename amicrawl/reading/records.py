@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 from amicrawl.errors import InputError
 from amicrawl.message import end_of_head, header_fields, is_interim, payload_blocks, status_of
 from amicrawl.reading.flow import FoundRecord, found_records
-from amicrawl.reading.framing import usual_fields, warc_head
+from amicrawl.reading.framing import USUAL_GROUPS, usual_fields, warc_head
 from amicrawl.reading.unpacking import unpacked
 
 if TYPE_CHECKING:
@@ -44,7 +44,6 @@ RECORD_TYPES = (
 """The types of the standard (ISO 28500, 6)."""
 _KNOWN = {name.encode(): name for name in RECORD_TYPES}
 _HTTP_TYPES = frozenset(("response", "revisit", "request"))
-_USUAL_TYPE = re.compile(rb"\r\nWARC-Type: ([a-z]+)\r\n")
 _USUAL_STATUS = re.compile(rb"HTTP/1\.[01] ([2-5][0-9]{2})(?![0-9])")
 _OTHER_STATUS = re.compile(rb"[A-Za-z][A-Za-z0-9]{0,15}/[0-9.]{1,8}[ \t]+([0-9]{3})(?![0-9])")
 """A status line as of `HTTPX/1.1` or `SPDY/3`; indexers of others read it by its blanks."""
@@ -107,8 +106,6 @@ class Record:
         """Whether a reader that begins at `offset` meets it; not so behind another in a member."""
         self.head = found.head
         """The record's own header as it is written, blank line included."""
-        self.block = found.block
-        """The block, up to the cap."""
         self.block_length = found.block_length
         """Bytes of the whole block."""
         self.whole = found.whole
@@ -119,12 +116,29 @@ class Record:
         return f"<Record {self.type} {self.uri!r} at {self.offset} of {self.path.name}>"
 
     @_Lazy
+    def block(self) -> bytes:
+        """Return the block, up to the cap."""
+        found = self._found
+        return found.data[found.start : found.start + found.block_length]
+
+    @_Lazy
     def fields(self) -> dict[str, str]:
         """Return the header by lower-case names; of repeated ones the first. ARC has WARC's names."""
         if (fields := self._found.fields) is not None or (fields := usual_fields(self.head)) is not None:
             return fields
         head = warc_head(self.head)
         return head.fields if head is not None else {}
+
+    def field(self, name: str, otherwise: str = "") -> str:
+        """Return the value of the header's field *name*, in lower case; *otherwise* if there is none.
+
+        What an index needs is there before the header has been cut into its fields.
+        """
+        usual = self._found.usual
+        if usual is None or (group := USUAL_GROUPS.get(name)) is None:
+            return self.fields.get(name, otherwise)
+        value = usual[group]
+        return otherwise if value is None else value.decode("utf-8", "replace").strip()
 
     @_Lazy
     def version(self) -> str:
@@ -137,21 +151,20 @@ class Record:
 
         The first record of an ARC file is a warcinfo, all others are responses.
         """
-        usual = _USUAL_TYPE.search(self.head)
-        if usual is not None and self._found.fields is None:
-            return _KNOWN.get(usual[1], "unknown")
-        return _KNOWN.get(self.fields.get("warc-type", "").lower().encode(), "unknown")
+        usual = self._found.usual
+        kind = usual["type"] if usual is not None else self.fields.get("warc-type", "").lower().encode()
+        return _KNOWN.get(kind, "unknown")
 
     @_Lazy
     def uri(self) -> str:
         """Return the target URI without the angle brackets that old writers put around it."""
-        uri = self.fields.get("warc-target-uri", "")
+        uri = self.field("warc-target-uri")
         return uri[1:-1] if uri.startswith("<") and uri.endswith(">") else uri
 
     @property
     def date(self) -> str:
         """The date as it is written: W3C form, of ARC 14 digits; empty if there is none."""
-        return self.fields.get("warc-date", "")
+        return self.field("warc-date")
 
     @property
     def record_id(self) -> str:
@@ -161,7 +174,7 @@ class Record:
     @property
     def is_cut(self) -> bool:
         """Whether the block is longer than the cap."""
-        return len(self.block) < self.block_length
+        return len(self._found.data) - self._found.start < self.block_length
 
     @_Lazy
     def is_http(self) -> bool:
@@ -169,7 +182,7 @@ class Record:
         return (
             self.type in _HTTP_TYPES
             and self.uri[:6].lower().startswith(("http:", "https:"))
-            and self.fields.get("content-type", "application/http")[:16].lower() == "application/http"
+            and self.field("content-type", "application/http")[:16].lower() == "application/http"
         )
 
     @_Lazy
@@ -177,10 +190,13 @@ class Record:
         """Return where in the block the final HTTP header begins and ends, and the status code in it."""
         if not self.is_http:
             return 0, 0, None
+        data, begin = self._found.data, self._found.start
+        if (usual := _USUAL_STATUS.match(data, begin)) is not None:
+            # Of a block of which no more is needed than this, no copy is made.
+            last = min(self.block_length, len(data) - begin)
+            end = end_of_head(data, begin)
+            return 0, last if end is None else min(end - begin, last), int(usual[1])
         block, start, status = self.block, 0, None
-        if (usual := _USUAL_STATUS.match(block)) is not None:
-            end = end_of_head(block)
-            return 0, len(block) if end is None else end, int(usual[1])
         while (end := end_of_head(block, start)) is not None:
             status = _status(block[start:end])
             if status is None or not is_interim(status) or end >= len(block):
@@ -192,8 +208,9 @@ class Record:
     @_Lazy
     def http_head(self) -> bytes:
         """Return the final HTTP header section, blank line included; empty where it is not HTTP."""
+        begin = self._found.start
         start, end, _ = self._http
-        return self.block[start:end]
+        return self._found.data[begin + start : begin + end]
 
     @_Lazy
     def _http_head_in_lower_case(self) -> bytes:

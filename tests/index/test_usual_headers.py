@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from index.archive_files import http, unexpected, warc
+from index.archive_files import http, packed, unexpected, warc
 
 from amicrawl.message import header_fields
-from amicrawl.reading.framing import usual_fields, warc_head
-from amicrawl.reading.records import records_of
-
-if TYPE_CHECKING:
-    from amicrawl.reading.records import Record
+from amicrawl.reading.flow import FoundRecord
+from amicrawl.reading.framing import USUAL_GROUPS, USUAL_HEAD, usual_fields, warc_head
+from amicrawl.reading.records import RECORD_TYPES, Record, records_of
 
 PIECES = [
     *(
@@ -75,6 +72,37 @@ def test_fields_that_a_writer_has_of_its_own_are_usual_too() -> None:
     assert usual_fields(raw) == {"warc-type": "response", "x-writers-own": "é"}
 
 
+COUNTED = ["WARC-Type", "WARC-Date", "WARC-Target-URI", "WARC-Payload-Digest", "Content-Type"]
+LINES = [
+    *(
+        f"{name}:{value}"
+        for name in COUNTED
+        for value in (" response", " a b", "v", "  \xa0v ", " \u00e9")
+    ),
+    *("warc-type: request", "WARC-TYPE: request", "warc-date: 1", "content-type : a", "WARC-Type : x"),
+    *(" folded", "", "no field", "WARC-Type: resource", "WARC-Date: 2\r", "WARC-Date: 2\nWARC-Type: a"),
+    *("X-Own: v", "3X: v", "Warc-Types: no", "WARC-Types: no", "Content-Typed: no", "WARC-Type", ":"),
+    *("Content-Length: 7", "content-length: 3", "CONTENT-LENGTH: 3"),
+]
+
+
+@pytest.mark.slow
+@given(lines=st.lists(st.sampled_from(LINES), max_size=6), is_whole=st.booleans())
+def test_what_is_taken_of_a_usual_header_is_what_any_header_has(
+    lines: list[str], *, is_whole: bool
+) -> None:
+    raw = "\r\n".join(["WARC/1.0", *lines, "Content-Length: 5" if is_whole else "", "", ""]).encode()
+    if (usual := USUAL_HEAD.match(raw)) is None:
+        return
+    record = Record(Path("x"), FoundRecord(0, 0, raw, "", None, b"", 0, 0, usual=usual))
+    listed = by_the_long_way(raw[: usual.end()])
+    assert {name: record.field(name, "none") for name in USUAL_GROUPS} == {
+        name: listed.get(name, "none") for name in USUAL_GROUPS
+    }
+    kind = listed.get("warc-type", "").lower()
+    assert record.type == (kind if kind in RECORD_TYPES else "unknown")
+
+
 def read(block: bytes, path: Path = Path("x.warc")) -> Record:
     (record,) = records_of(io.BytesIO(warc("response", block=block)), path, on_broken=unexpected)
     return record
@@ -104,6 +132,14 @@ def test_a_field_of_an_http_header_is_the_first_of_its_name(block: bytes) -> Non
         value for name, value in header_fields(record.http_head) if name.lower() == b"content-type"
     ]
     assert record.http_field(b"content-type") == (listed[0] if listed else None)
+
+
+def test_of_two_types_and_two_lengths_the_first_counts_however_it_is_written() -> None:
+    record = warc("response", block=b"12345", content_length="7")
+    twice = record.replace(b"WARC-Date", b"warc-TYPE: request\r\nWARC-Date")
+    for stored in (twice, packed([twice])):
+        (found,) = records_of(io.BytesIO(stored), Path("x.warc"), on_broken=unexpected)
+        assert (found.type, found.fields["warc-type"], found.block) == ("response", "response", b"12345")
 
 
 def test_the_status_is_that_of_the_final_response() -> None:

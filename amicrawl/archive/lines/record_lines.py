@@ -211,11 +211,11 @@ def _wanted(record: Record) -> bool:
     kind = record.type
     if kind in ("response", "revisit"):
         return True
-    return kind in ("resource", "metadata") and record.fields.get("content-type") != _WARC_FIELDS
+    return kind in ("resource", "metadata") and record.field("content-type") != _WARC_FIELDS
 
 
 def _wanted_by_pywb(record: Record) -> bool:
-    content_type = record.fields.get("content-type", "")
+    content_type = record.field("content-type")
     if record.type in ("warcinfo", "request") or content_type == _WARC_FIELDS:
         return False
     return not (record.type == "metadata" and _mime(content_type) == "text/anvl")
@@ -233,7 +233,7 @@ def _fields(record: Record, url: str) -> dict[str, str]:
         fields["mime"] = _mime(record.fields["content-type"])
     if record.http_status is not None:
         fields["status"] = f"{record.http_status:03d}"
-    digest = record.fields.get("warc-payload-digest", "")
+    digest = record.field("warc-payload-digest")
     if not digest and record.type != "warcinfo":
         digest = _computed_digest(record)
     if digest:
@@ -252,13 +252,13 @@ def _pywb_fields(record: Record, url: str) -> dict[str, str]:
         if record.is_http and record.block and "arc-content-type" not in record.fields:
             declared = (record.http_field(b"content-type") or b"").decode("latin-1")
         else:
-            declared = record.fields.get("arc-content-type") or record.fields.get("content-type", "")
+            declared = record.field("arc-content-type") or record.field("content-type")
         fields["mime"] = _mime(declared) or "unk"
         if detected := record.fields.get("warc-identified-payload-type"):
             fields["mime-detected"] = detected
         if record.type == "response" and (status := _pywb_status(record)):
             fields["status"] = status
-    digest = record.fields.get("warc-payload-digest") or _computed_digest(record)
+    digest = record.field("warc-payload-digest") or _computed_digest(record)
     if digest:
         fields["digest"] = digest.removeprefix("sha1:")
     return fields
@@ -305,7 +305,7 @@ def extra_field(name: str, record: Record, partner: Record | None) -> tuple[str,
     elif source.startswith("req.http:"):
         value = _of_request(record if record.type == "request" else partner, source[9:])
     else:
-        value = record.fields.get(source, "")
+        value = record.field(source)
         if source == "warc-record-id":
             value = value.removeprefix("<urn:uuid:").rstrip(">")
     return (name, value) if value else None
