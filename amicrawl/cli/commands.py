@@ -12,7 +12,7 @@ import os
 import re
 import signal
 import sys
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -152,6 +152,11 @@ class ListedCommand(TyperCommand):
 
 def loaded(name: str) -> Any:
     """Return the command *name*, with all its options."""
+    return _loaded(name, plain=is_plain())
+
+
+@cache
+def _loaded(name: str, *, plain: bool) -> Any:
     module, _, made_of_name = COMMANDS[name].where.partition(":")
     made_of = getattr(import_of_wing(f"amicrawl.cli.{module}"), made_of_name)
     if isinstance(made_of, typer.Typer):
@@ -161,23 +166,23 @@ def loaded(name: str) -> Any:
         alone.command(name)(made_of)
         command = get_command(alone)
     command.name = name
-    _lay_out(command)
+    _lay_out(command, plain=plain)
     return command
 
 
-def _lay_out(command: Any) -> None:
+def _lay_out(command: Any, *, plain: bool) -> None:
     """Lay out the help of *command* and of its own commands for the width and kind of the terminal."""
     # Lines of a paragraph are as long as those of the code, and rich would break them once more.
     paragraphs = re.sub(r"(?<!\n)\n(?!\n)", " ", inspect.cleandoc(command.help or ""))
     command.help = re.sub(r"(?<=\S) +(Example: )", r"\n\n\1", paragraphs)
-    if is_plain():
+    if plain:
         command.rich_markup_mode = None
     for param in command.params:
         _name_value(param)
     vars(command)["make_context"] = partial(_parsed, command.make_context)
     vars(command)["invoke"] = partial(_begun, command.invoke)
     for each in getattr(command, "commands", {}).values():
-        _lay_out(each)
+        _lay_out(each, plain=plain)
         # The first sentence whole: typer cuts it after 45 characters.
         each.short_help = each.help.partition("\n\n")[0]
 
@@ -198,11 +203,17 @@ def _begun(invoke: Callable[..., Any], context: Any) -> Any:
     for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, signal.SIG_DFL)):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
-    # What is imported by now stays. Python would look through it for cycles at the end, which takes
-    # longer than many a command.
-    if not gc.get_freeze_count():
-        gc.freeze()
+    _keep_what_is_imported()
     return invoke(context)
+
+
+@cache
+def _keep_what_is_imported() -> None:
+    """Have Python not look through it for cycles at the end, which takes longer than many a command.
+
+    Once: a command of a group begins twice, and whether anything is kept is found by counting all of it.
+    """
+    gc.freeze()
 
 
 _LONE = {"--browser": "always"}

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import warm_processes
-from archive_reading import TOOLS, record, records, rows, run_clean
+from archive_reading import check_by_warcio, record, records, rows, run_clean
 from loopback import (
     PROJECT,
     RawServer,
@@ -149,7 +149,7 @@ class Campaign:
         for path in self.out.glob("*.warc.gz"):
             if path.name not in self.checked:
                 run_clean("gzip", "-t", str(path))
-                run_clean(str(TOOLS / "warcio"), "check", str(path))
+                check_by_warcio(path)
                 self.checked.add(path.name)
         if (self.out / "captures.parquet").exists():
             named = {row["record_id"] for row in rows(self.out) if row["status"]}

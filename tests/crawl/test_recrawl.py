@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from ageing import grow_old
-from archive_reading import TOOLS, record, rows, run_clean
+from archive_reading import check_by_warcio, record, rows
 from loopback import RawServer, crawl, page, recrawl, write_lines
 
 from amicrawl.errors import ExitCode
@@ -102,7 +102,7 @@ def test_what_has_not_changed_becomes_a_revisit_of_the_first_capture_however_oft
             assert row["unchanged"]
             assert row["digest"] == first["digest"]
     for file in out.glob("*.warc.gz"):
-        run_clean(str(TOOLS / "warcio"), "check", str(file))
+        check_by_warcio(file)
     known = frontier_rows(out)
     assert known["/etag"]["crawl_count"] == 3
     assert known["/etag"]["no_change_streak"] == 2

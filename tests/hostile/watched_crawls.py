@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import warm_processes
-from archive_reading import TOOLS, inflate_all, read_block, records, rows, run_clean
+from archive_reading import check_by_fastwarc, read_block, records, rows, run_clean
 from loopback import PROJECT, environment
 
 if TYPE_CHECKING:
@@ -78,8 +78,7 @@ def check_sealed(path: Path) -> None:
     """
     run_clean("gzip", "-t", str(path))
     run_clean(sys.executable, "-c", _WARCIO_WITHOUT_BROTLI, "check", str(path))
-    has_revisits = b"\r\nWARC-Type: revisit\r\n" in inflate_all(path)
-    run_clean(str(TOOLS / "fastwarc"), "check", *(() if has_revisits else ("-p",)), "-q", str(path))
+    check_by_fastwarc(path)
 
 
 def check_archive(directory: Path) -> None:
