@@ -17,8 +17,8 @@ MOST ?=
 ROOM ?=
 SECONDS ?=
 SAMPLE ?=
-# Three are right for two cores: more than a third of the time of the tests is waiting.
-WORKERS ?= 3
+# Four are right for two cores: about half of the time of the tests is waiting.
+WORKERS ?= 4
 export SEEDS OUT PYTHON
 
 BIN := .venv/bin
@@ -37,7 +37,7 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 .PHONY: test
 # Hundreds of processes are started; without bytecode that is kept each would compile what it loads.
 test: export PYTHONDONTWRITEBYTECODE =
-test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=3]
+test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=4]
 	@$(MAKE) --jobs 3 style tests-ready
 	@$(MAKE) --jobs 2 types tests-run
 
@@ -60,7 +60,10 @@ tests-compiled: environment-dev
 	@$(BIN)/python -m pytest --collect-only -q -q >/dev/null || $(BIN)/python -m pytest --collect-only -q -q
 
 .PHONY: quick
-quick: environment-dev ## Run the tests that start no process and take no time, without the style check [WORKERS=3]
+# These do not wait.
+quick: WORKERS = 2
+quick: export PYTHONDONTWRITEBYTECODE =
+quick: environment-dev ## Run the tests that start no process and take no time, without the style check [WORKERS=2]
 	$(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) --dist worksteal
 
 .PHONY: test-scrapy

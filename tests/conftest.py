@@ -4,6 +4,7 @@ import gc
 import os
 import re
 import signal
+import zlib
 from collections.abc import Generator
 from functools import cache
 from itertools import islice
@@ -119,9 +120,14 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 
 @cache
+def _below(path: Path) -> str:
+    return path.relative_to(TESTS).as_posix()
+
+
+@cache
 def _place(path: Path, places: tuple[str, ...]) -> int | None:
-    path_below = path.relative_to(TESTS).as_posix()
-    return next((n for n, each in enumerate(places) if f"{path_below}/".startswith(f"{each}/")), None)
+    path_below = f"{_below(path)}/"
+    return next((n for n, each in enumerate(places) if path_below.startswith(f"{each}/")), None)
 
 
 @cache
@@ -143,9 +149,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what is slow, and begin with what takes longest, on each worker with some of it.
+    """Mark what is slow, and deal tests so that those that wait run beside those that compute.
 
-    Tests are dealt to workers in stretches of equal length, and what is begun last holds up the end.
+    Workers get stretches of equal length, and steal from the end of one another's. What is begun last
+    holds up the end, so half of the workers begin with what takes longest, most of which waits. The
+    other files are mixed: in the order of their names, the rooms that wait would come together.
     """
     longest: dict[tuple[int, str], list[pytest.Item]] = {}
     others: list[pytest.Item] = []
@@ -159,9 +167,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         else:
             longest.setdefault((place, str(item.path)), []).append(item)
     workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    if workers > 1:
+        others.sort(key=lambda item: zlib.crc32(_below(item.path).encode()))
     first: list[list[pytest.Item]] = [[] for _ in range(workers)]
     for number, (_, group) in enumerate(sorted(longest.items(), key=lambda each: each[0])):
-        first[number % workers] += group
+        first[number % ((workers + 1) // 2)] += group
     rest, left, ordered = iter(others), len(items), []
     for number, begun in enumerate(first):
         length = left // (workers - number)
