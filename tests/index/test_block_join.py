@@ -17,7 +17,8 @@ from amicrawl.archive.arrow_texts import texts_from
 from amicrawl.archive.index.merging.joining import Undecided
 from amicrawl.archive.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge_job
 from amicrawl.archive.index.merging.side_blocks import side_batches
-from amicrawl.archive.index.merging.sides import hashes_of, rows_as_sides
+from amicrawl.archive.index.merging.side_table import hashes_of
+from amicrawl.archive.index.merging.sides import rows_as_sides
 from amicrawl.archive.lines.blocks import Block
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError

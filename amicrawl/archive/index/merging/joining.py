@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from amicrawl.archive.index.merging.join import MergeCounts
-    from amicrawl.archive.index.merging.sides import SideTable
+    from amicrawl.archive.index.merging.side_table import SideTable
     from amicrawl.archive.lines import LineShape
     from amicrawl.disk import Disk
 

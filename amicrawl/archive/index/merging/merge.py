@@ -20,7 +20,7 @@ from amicrawl.archive.index.merging.join import MergeCounts
 from amicrawl.archive.index.merging.joining import Joining
 from amicrawl.archive.index.merging.parts import MergeParts
 from amicrawl.archive.index.merging.side_blocks import side_batches
-from amicrawl.archive.index.merging.sides import SideTable, gathered
+from amicrawl.archive.index.merging.side_table import SideTable, gathered
 from amicrawl.archive.lines import octet_blocks
 from amicrawl.archive.steady_memory import collector_at_rest, steady_memory
 from amicrawl.archive.workers import JobDone, Lost, run_jobs

@@ -24,7 +24,8 @@ from amicrawl.archive.arrow_texts import (
     texts_of,
 )
 from amicrawl.archive.index.merging.joining import Joining
-from amicrawl.archive.index.merging.sides import SECOND, SIDES, SideTable, gathered
+from amicrawl.archive.index.merging.side_table import SideTable, gathered
+from amicrawl.archive.index.merging.sides import SECOND, SIDES
 from amicrawl.disk import discard, explained, pieces
 
 if TYPE_CHECKING:
