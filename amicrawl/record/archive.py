@@ -181,7 +181,6 @@ def _setting_text(value: Any) -> str:
 
 
 _CAPTURE: Callable[[CaptureItem], Capture] = attrgetter("capture")
-_HAS_RESPONSE: Callable[[CaptureItem], int] = attrgetter("capture.status")
 _SURELY_NAMEABLE = URI_LIMIT // 12
 """Characters that become `URI_LIMIT` bytes where each has four octets, and these are percent-encoded."""
 
@@ -218,7 +217,7 @@ class WarcStage:
         for item in items:
             if len(item.capture.url) > _SURELY_NAMEABLE:
                 _fail_unnameable(item)
-        kept = list(filter(_HAS_RESPONSE, items))
+        kept = [item for item in items if item.capture.status]
         digests = list(map(digests_of, map(_CAPTURE, kept)))
         exchanges = list(map(self._records, kept, digests))
         for item, location in zip(kept, self.writer.add(exchanges), strict=True):

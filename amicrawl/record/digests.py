@@ -28,7 +28,6 @@ _DIGITS = 32
 """Digits of a label: 20 bytes, five bits a digit."""
 _APART = bytes(_DIGITS - 20)
 _AT_ONCE = 3
-_EACH = tuple(slice(_DIGITS * at, _DIGITS * (at + 1)) for at in range(_AT_ONCE))
 
 
 def _spreading() -> list[tuple[int, int]]:
@@ -107,7 +106,7 @@ def labels(*digests: bytes) -> list[str]:
     for upper_halves, factor in _SPREADING:
         bits += (bits & upper_halves) * factor
     text = bits.to_bytes(_DIGITS * len(digests)).translate(_BASE32).decode()
-    return [*map("sha1:".__add__, map(text.__getitem__, _EACH[: len(digests)]))]
+    return [f"sha1:{text[start : start + _DIGITS]}" for start in range(0, len(text), _DIGITS)]
 
 
 def labelled(digest: bytes) -> str:

@@ -31,7 +31,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote_from_bytes
@@ -122,13 +122,9 @@ def pieces_of(record: Record) -> Iterable[bytes]:
     return chain((head, record.lead), blocks, (b"\r\n\r\n",))
 
 
-compressed = partial(igzip_lib.compress, level=LEVEL, flag=igzip_lib.COMP_GZIP)
-"""Compress bytes as one gzip member."""
-
-
 def gzip_member(record: Record) -> bytes:
     """Return *record* as one gzip member."""
-    return compressed(b"".join(pieces_of(record)))
+    return igzip_lib.compress(b"".join(pieces_of(record)), LEVEL, igzip_lib.COMP_GZIP)
 
 
 def write_gzip_member(record: Record, write: Callable[[bytes], object]) -> int:

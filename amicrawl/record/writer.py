@@ -16,13 +16,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import groupby
 from typing import IO, TYPE_CHECKING, NamedTuple, cast
 
 from amicrawl.disk import OutputFile, Trust, explained, explanation
 from amicrawl.listing import DEFAULT_PREFIX, SealedFile, number_in, warc_name
-from amicrawl.record.warc import compressed, gzip_member, pieces_of, warcinfo_record, write_gzip_member
+from amicrawl.record.warc import gzip_member, warcinfo_record, write_gzip_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -113,13 +112,12 @@ class WarcWriter:
         """Take the records of *exchanges*, and return where the last of each will lie."""
         if self._trust.failure is not None:
             raise self._trust.failure
-        packed = partial(map, self._member)
         try:
-            members = [*map(list, map(packed, exchanges))]
+            members = [list(map(self._member, records)) for records in exchanges]
         except BaseException as error:
             self._trust.end(error)
             raise
-        return [*map(self._append, members)]
+        return list(map(self._append, members))
 
     def commit(self, *, sync: bool) -> None:
         """Write what was added, and with *sync* force it to disk."""
@@ -183,7 +181,7 @@ class WarcWriter:
 
     def _member(self, record: Record) -> bytes | _Spooled:
         if record.body is None or len(record.body) <= STREAM_ABOVE:
-            return compressed(b"".join(pieces_of(record)))
+            return gzip_member(record)
         with explained(self._directory, "used for a temporary file"):
             file = self._disk.temporary(self._directory)
             try:
