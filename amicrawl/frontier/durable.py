@@ -284,11 +284,9 @@ class DurableFrontier(FrontierParts):
 
     def _hand_out(self, number: int, host: int, *, skip: bool) -> Dispatch:
         partition = self.partition
-        row = partition.get(number)
-        was = row.status
-        if was != _SCHEDULED:
+        row = partition.put_in_flight(number)
+        if (was := row.status) != _SCHEDULED:
             after(after(was, Event.FELL_DUE) if was in RESTING else was, Event.DISPATCHED)
-        partition.put_in_flight(number, was=was)
         offer = offer_of(partition, row, self._revisits)
         attempt = self._attempts.pop(number, 1) if self._attempts else 1
         silent = not (skip or host in self._breaker.spoken)

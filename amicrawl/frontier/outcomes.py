@@ -292,7 +292,6 @@ class Settling:
                 # An error page is a capture, too, but comes back by a rule of its own.
                 changes.reverse()
             changes.append(keep_found(self._partition, row, known, outcome))
-        row = row.changed(*changes)
-        self._partition.put(number, row, was=was)
+        row = self._partition.put(number, row, *changes, was=was)
         if row.next_due and (self._recrawls or row.status == _SCHEDULED):
             self._wheel.add(number, row.next_due)

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
         open_rows,
         partition_in,
     )
+    from amicrawl.meguri.rows import HostRow, UrlRow, offered_row
     from amicrawl.meguri.seen import KeyIndex
     from amicrawl.meguri.shard import shard_of
     from amicrawl.meguri.snapshot import Copies
     from amicrawl.meguri.state import IDENTITY, PartitionState
     from amicrawl.meguri.states import MANY, RESTING, RETURNS, WAITING, Cause, Event, Status, after
     from amicrawl.meguri.store.directory import list_directory
-    from amicrawl.meguri.url_row import HostRow, UrlRow, offered_row
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -73,9 +73,9 @@ else:
         WAITING="states",
         after="states",
         list_directory="store.directory",
-        HostRow="url_row",
-        UrlRow="url_row",
-        offered_row="url_row",
+        HostRow="rows",
+        UrlRow="rows",
+        offered_row="rows",
     )
 
 __all__ = [

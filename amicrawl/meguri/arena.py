@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from amicrawl.disk import explained
 from amicrawl.errors import AmicrawlError
 from amicrawl.meguri.format.partition import EMPTY_ARENA
-from amicrawl.meguri.table import drop_pages_of
+from amicrawl.meguri.rows import drop_pages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,12 +76,13 @@ class StringArena:
 
         Raises AmicrawlError where *reference* leads nowhere: the rows were checked when they came in.
         """
-        block: mmap.mmap | bytearray
-        mapped = self._read_only
-        if mapped is not None and reference < len(mapped):
-            block, at = mapped, reference
-        else:
-            block, at = self._block_at(reference)
+        block: mmap.mmap | bytearray | None = self._read_only
+        at = reference
+        if reference >= self._written:
+            # An entry is added in one piece, so it never lies partly in the file and partly in memory.
+            block, at = self._waiting, reference - self._written
+        elif block is None or reference >= len(block):
+            block = self._map_written()
         # Nearly every string is shorter than 128 octets, and so is the length of the one behind it.
         try:
             end = at + 1 + block[at]
@@ -124,8 +125,11 @@ class StringArena:
 
     def _entry(self, offset: int) -> tuple[bytes, int]:
         """Return the string at *offset* and the offset behind it."""
-        self._map_written()
-        block, at = self._block_at(offset)
+        if offset >= self._written:
+            block: mmap.mmap | bytearray = self._waiting
+            at = offset - self._written
+        else:
+            block, at = self._map_written(), offset
         head = _head(block[at : at + _LONGEST_HEAD])
         if head is None:
             raise AmicrawlError(f"No string of the frontier begins at offset {offset}.")
@@ -135,22 +139,11 @@ class StringArena:
             raise AmicrawlError(f"The string of the frontier at offset {offset} has no end.")
         return text, offset + size + length
 
-    def _block_at(self, offset: int) -> tuple[mmap.mmap | bytearray, int]:
-        """Return what the string at *offset* is in, and where it begins there.
-
-        An entry is added in one piece, so it never lies partly in the file and partly in memory.
-        """
-        if offset >= self._written:
-            return self._waiting, offset - self._written
-        if self._read_only is None or offset >= len(self._read_only):
-            self._map_written()
-        assert self._read_only is not None
-        return self._read_only, offset
-
-    def _map_written(self) -> None:
-        """Map all that was written out: a look into a mapping takes a tenth of a system call."""
-        if self._written and (self._read_only is None or len(self._read_only) < self._written):
+    def _map_written(self) -> mmap.mmap:
+        """Return all that was written out, mapped: a look into it takes a tenth of a system call."""
+        if self._read_only is None or len(self._read_only) < self._written:
             self._read_only = self.mapped(self._written)
+        return self._read_only
 
 
 def _head(block: bytes | bytearray) -> tuple[int, int] | None:

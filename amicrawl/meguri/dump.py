@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from amicrawl.meguri.format.partition import Columns
+    from amicrawl.meguri.rows import RowTable
     from amicrawl.meguri.snapshot import Copies
-    from amicrawl.meguri.table import RowTable
 
 FIELDS = (
     "partition_id",
@@ -335,7 +335,7 @@ def _check_fields(name: str, fields: object, columns: Sequence[Column]) -> list[
 
 
 def _table(
-    name: str, text: _Text, columns: Sequence[Column], table: RowTable, copies: Copies
+    name: str, text: _Text, columns: Sequence[Column], table: RowTable[Any], copies: Copies
 ) -> dict[str, np.ndarray]:
     """Read the rows of the table *name* into *table*, and return its columns."""
     for rows in text.rows(name):

@@ -13,31 +13,33 @@ from __future__ import annotations
 from collections import Counter, deque
 from contextlib import ExitStack
 from itertools import chain
+from operator import add
 from typing import TYPE_CHECKING
 
 from amicrawl.config import Identity
 from amicrawl.disk import DirectoryLock, explained
 from amicrawl.meguri.format.writer import write_partition
 from amicrawl.meguri.opening import adopted, check_identity, read_state
-from amicrawl.meguri.snapshot import OPTIONS, Copies, SnapshotTask, freeze, partition_at
-from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, NOTES_BACK, index_note
-from amicrawl.meguri.states import Status
-from amicrawl.meguri.store.generations import Generations
-from amicrawl.meguri.store.journal import HOST_CHANGE, URL_CHANGE, Journal, frames_of, intern_change
-from amicrawl.meguri.url_row import (
+from amicrawl.meguri.rows import (
+    PLACES,
     STATUS_OFFSET,
-    HostRow,
     UrlRow,
     offered_row,
     packed_row,
     priority_and_reference,
 )
+from amicrawl.meguri.snapshot import OPTIONS, Copies, SnapshotTask, freeze, partition_at
+from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, NOTES_BACK, index_note
+from amicrawl.meguri.states import Status
+from amicrawl.meguri.store.generations import Generations
+from amicrawl.meguri.store.journal import HOST_CHANGE, URL_CHANGE, Journal, frames_of, intern_change
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
     from amicrawl.disk import Disk
+    from amicrawl.meguri.rows import HostRow
     from amicrawl.meguri.state import PartitionState
 
 _LONG = 64 * 1024**2
@@ -125,6 +127,13 @@ class LivePartition:
             self.snapshot(hour)
             self._end_snapshot()
         self.state.drop_pages()
+        # From here on the state is this one.
+        self.find = self.state.find
+        """Return the number of the row with this key, if there is one."""
+        self.get = self.state.rows.get
+        """Return the row of this number."""
+        self.texts_at = self.state.arena.texts_at
+        """Return the string at a reference and the entry behind it, which may be its annex."""
 
     def _adopt(self, identity: Identity) -> None:
         """Put a partition of ours in the place of one that other software made."""
@@ -139,10 +148,6 @@ class LivePartition:
 
     def __len__(self) -> int:
         return len(self.state.rows) - len(self.state.removed)
-
-    def find(self, host: int, path: int) -> int | None:
-        """Return the number of the row with this key, if there is one."""
-        return self.state.find(host, path)
 
     def claim(self, host: int, path: int) -> int | None:
         """Return the number that a new row with this key gets, or None if the key is known.
@@ -178,7 +183,7 @@ class LivePartition:
         else:
             state.rows.append(packed)
         # A row follows its string at once: behind damage, rows say where the string before them begins.
-        self._waiting += (intern_change(texts), URL_CHANGE + packed)
+        self._waiting += (intern_change(len(texts)) + texts, URL_CHANGE + packed)
         if len(self._waiting) > _FRAMES_AT_ONCE:
             # Offers of a whole index come without a flush between: joined, frames take less memory.
             self._hand_over()
@@ -200,7 +205,7 @@ class LivePartition:
             for status, count in Counter([row[STATUS_OFFSET] for row in rows]).items():
                 self.counts[status] += count
             # A row follows its string at once: behind damage, rows say where the string before begins.
-            interned = map(intern_change, texts)
+            interned = map(add, map(intern_change, map(len, texts)), texts)
             changes = zip(interned, map(URL_CHANGE.__add__, rows), strict=True)
             self._waiting += chain.from_iterable(changes)
             rows.clear()
@@ -208,16 +213,24 @@ class LivePartition:
             if len(self._waiting) > _FRAMES_AT_ONCE:
                 self._hand_over()
 
-    def get(self, number: int) -> UrlRow:
-        """Return row *number*."""
-        return tuple.__new__(UrlRow, self.state.rows.unpacked(number))
-
     def priority_and_reference(self, number: int) -> tuple[float, int]:
         """Return `priority` and `url_ref` of row *number*: all that its place in a queue depends on."""
-        return priority_and_reference(self.state.rows.read(number))
+        priority, reference = priority_and_reference(self.state.rows.read(number))
+        return priority, reference
 
-    def put(self, number: int, row: UrlRow, *, was: int | None = None) -> None:
-        """Put *row* in the place of row *number*, whose status *was* that; None where it is the same."""
+    def put(
+        self, number: int, row: UrlRow, *fields: Mapping[str, float], was: int | None = None
+    ) -> UrlRow:
+        """Put *row* with other *fields*, the last of a name, in the place of row *number*; return it.
+
+        The status of row *number* *was* that; None where it is the same.
+        """
+        if fields:
+            values: list[float] = [*row]
+            for some in fields:
+                for name, value in some.items():
+                    values[PLACES[name]] = value
+            row = tuple.__new__(UrlRow, values)
         if was is not None:
             self.counts[was] -= 1
             self.counts[row.status] += 1
@@ -225,25 +238,23 @@ class LivePartition:
         self.state.rows.write(number, packed)
         self._dispatched.pop(number, None)
         self._waiting.append(URL_CHANGE + packed)
+        return row
 
-    def put_in_flight(self, number: int, *, was: int) -> None:
-        """Set the status of row *number*, which *was* another, to IN_FLIGHT.
+    def put_in_flight(self, number: int) -> UrlRow:
+        """Set the status of row *number* to IN_FLIGHT, and return the row as it was before.
 
         Its frame is written by the next `flush`, unless `put` replaces the row before.
         """
-        self.counts[was] -= 1
+        row = self.state.rows.marked(number, STATUS_OFFSET, _IN_FLIGHT)
+        self.counts[row.status] -= 1
         self.counts[_IN_FLIGHT] += 1
-        self.state.rows.write_octet(number, STATUS_OFFSET, _IN_FLIGHT)
         self._dispatched[number] = None
+        return row
 
     def intern(self, entries: bytes) -> int:
         """Add *entries* to the string arena; return the offset of the first."""
-        self._waiting.append(intern_change(entries))
+        self._waiting.append(intern_change(len(entries)) + entries)
         return self.state.arena.append(entries)
-
-    def texts_at(self, reference: int) -> tuple[bytes, bytes]:
-        """Return the string at *reference* and the entry behind it, which may be its annex."""
-        return self.state.arena.texts_at(reference)
 
     def knows_host(self, host: int) -> bool:
         """Return whether *host* has a row."""
@@ -252,7 +263,7 @@ class LivePartition:
     def host(self, host: int) -> HostRow | None:
         """Return the row of *host*, if it has one."""
         number = self.state.host_numbers.get(host)
-        return None if number is None else tuple.__new__(HostRow, self.state.hosts.unpacked(number))
+        return None if number is None else self.state.hosts.get(number)
 
     def put_host(self, row: HostRow) -> None:
         """Have *row* be that of its host; its frame is written by the next `flush`."""
@@ -284,11 +295,9 @@ class LivePartition:
 
     def flush(self) -> None:
         """Write all changes to the journal: from here on they outlive the process."""
-        read = self.state.rows.read
-        self._waiting += [URL_CHANGE + read(number) for number in self._dispatched]
+        self._waiting += map(URL_CHANGE.__add__, map(self.state.rows.read, self._dispatched))
         self._dispatched.clear()
-        read = self.state.hosts.read
-        self._waiting += [HOST_CHANGE + read(number) for number in self._hosts_changed]
+        self._waiting += map(HOST_CHANGE.__add__, map(self.state.hosts.read, self._hosts_changed))
         self._hosts_changed.clear()
         self._hand_over()
         if self._journal.pending:

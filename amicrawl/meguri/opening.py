@@ -24,10 +24,10 @@ from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.meguri.arena import entry_of
+from amicrawl.meguri.rows import HostRow, UrlRow
 from amicrawl.meguri.snapshot import Copies, freeze, partition_at
 from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, ChangedRows, PartitionState
 from amicrawl.meguri.store.generations import Generations
-from amicrawl.meguri.url_row import HostRow, UrlRow
 from amicrawl.urls import UrlKey, host_group, seed_key, text_of, url_key
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def adopted(
     order = np.argsort(state.rows.view()["url_ref"], kind="stable").tolist()
     for number in order:
         if number not in state.removed:
-            _adopt_row(state, new, UrlRow.unpacked(state.rows.read(number)), identity, kinds)
+            _adopt_row(state, new, state.rows.get(number), identity, kinds)
     _adopt_hosts(state, new)
     return new, (
         f"The frontier was made by other software: {kinds['seeded']:,} URLs keyed as it keys seeds, "
@@ -173,7 +173,7 @@ def _adopt_row(
     known = new.add(key.host, key.path, number)
     if known is not None:
         kinds["twice"] += 1
-        there = UrlRow.unpacked(new.rows.read(known))
+        there = new.rows.get(known)
         if (row.crawl_count, row.last_crawled) <= (there.crawl_count, there.last_crawled):
             return
     moved = row._replace(
@@ -208,7 +208,7 @@ def _adopt_hosts(state: PartitionState, new: PartitionState) -> None:
     hosts, first, counts = np.unique(view["host_key"], return_index=True, return_counts=True)
     delays = _delays(state)
     for host, number, count in zip(hosts.tolist(), first.tolist(), counts.tolist(), strict=True):
-        url = text_of(new.arena.texts_at(UrlRow.unpacked(new.rows.read(number)).url_ref)[0])
+        url = text_of(new.arena.texts_at(new.rows.get(number).url_ref)[0])
         group = host_group(url)
         reference = new.arena.append(entry_of(group.encode("utf-8", "replace")))
         new.host_numbers[host] = new.hosts.append(
@@ -226,7 +226,7 @@ def _delays(state: PartitionState) -> dict[str, int]:
     """Return the longest delay, in tenths of a second, noted for any host of a group."""
     delays: dict[str, int] = {}
     for number in range(len(state.hosts)):
-        row = HostRow.unpacked(state.hosts.read(number))
+        row = state.hosts.get(number)
         if 0 < row.host_ref < len(state.arena):
             name = text_of(state.arena.texts_at(row.host_ref)[0])
             group = host_group(f"http://{name}/")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,8 @@ from amicrawl.meguri.arena import StringArena
 from amicrawl.meguri.format.partition import Columns, Partition
 from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
 from amicrawl.meguri.format.writer import WriteOptions
+from amicrawl.meguri.rows import RowTable, drop_pages_of
 from amicrawl.meguri.seen import merged_blob
-from amicrawl.meguri.table import RowTable, drop_pages_of
 
 if TYPE_CHECKING:
     import mmap
@@ -70,12 +70,14 @@ class Copies:
     def __init__(self, directory: Path, disk: Disk) -> None:
         self._directory = directory
         self._disk = disk
-        self._tables: list[RowTable] = []
+        self._tables: list[RowTable[Any]] = []
         self._blobs: list[mmap.mmap] = []
 
-    def table(self, record: np.dtype, rows: int) -> RowTable:
+    def table(self, record: np.dtype, rows: int) -> RowTable[Any]:
         """Return a new table with room for *rows*."""
-        self._tables.append(RowTable(record, directory=self._directory, disk=self._disk, rows=rows))
+        self._tables.append(
+            RowTable(record, tuple, directory=self._directory, disk=self._disk, rows=rows)
+        )
         return self._tables[-1]
 
     def mapped(self, blob: mmap.mmap) -> memoryview:
@@ -160,7 +162,7 @@ class SnapshotTask:
             self._fault = fault
 
 
-def _order(table: RowTable, rows: int, base: int) -> np.ndarray:
+def _order(table: RowTable[Any], rows: int, base: int) -> np.ndarray:
     """Return the numbers (u4) of the first *rows* in the order of keys; *base* of them are in order."""
     if rows == base:
         return np.arange(base, dtype=np.uint32)
@@ -182,7 +184,7 @@ def _order(table: RowTable, rows: int, base: int) -> np.ndarray:
     return np.insert(np.arange(base, dtype=np.uint32), low, ranks)
 
 
-def _copied(table: RowTable, order: np.ndarray, target: RowTable) -> Columns:
+def _copied(table: RowTable[Any], order: np.ndarray, target: RowTable[Any]) -> Columns:
     """Copy the rows of *table*, as they were when it was frozen, to *target* in *order*; thaw it.
 
     What is in *target* then is columns: a file is written column by column, and each would go through
@@ -206,7 +208,7 @@ def _copied(table: RowTable, order: np.ndarray, target: RowTable) -> Columns:
     return copied
 
 
-def _columns_in(table: RowTable, rows: int) -> Columns:
+def _columns_in(table: RowTable[Any], rows: int) -> Columns:
     """Return the room of *table*, which is for so many *rows*, as columns."""
     octets, record, at = table.fill(rows).view(np.uint8), table.record, 0
     columns = dict.fromkeys(record.names or (), octets)

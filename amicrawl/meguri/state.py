@@ -16,7 +16,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from amicrawl.config import Identity
 from amicrawl.errors import AmicrawlError
@@ -25,10 +25,9 @@ from amicrawl.meguri.format.faults import Malformed
 from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.schema import HOST_ROW, ROW
 from amicrawl.meguri.format.strings import ANNEX_MARK
+from amicrawl.meguri.rows import HostRow, RowTable, UrlRow
 from amicrawl.meguri.seen import BlockedBloom, KeyIndex, SortedKeys, sound_sizing
 from amicrawl.meguri.store.logs import ReplayedLogs, replay_logs
-from amicrawl.meguri.table import RowTable
-from amicrawl.meguri.url_row import UrlRow
 from amicrawl.urls import UrlKey, text_of, url_key
 
 if TYPE_CHECKING:
@@ -118,10 +117,10 @@ class PartitionState:
 
     def __init__(self, *, directory: Path, disk: Disk, rows: int = 0, hosts: int = 0) -> None:
         """Begin empty, with room for *rows* and *hosts*; working files are made in *directory*."""
-        self.rows = RowTable(ROW, directory=directory, disk=disk, rows=rows)
+        self.rows = RowTable(ROW, UrlRow, directory=directory, disk=disk, rows=rows)
         with ExitStack() as undo:
             undo.callback(self.rows.close)
-            self.hosts = RowTable(HOST_ROW, directory=directory, disk=disk, rows=hosts)
+            self.hosts = RowTable(HOST_ROW, HostRow, directory=directory, disk=disk, rows=hosts)
             undo.callback(self.hosts.close)
             self.arena = StringArena(directory=directory, disk=disk)
             undo.pop_all()
@@ -206,7 +205,7 @@ class PartitionState:
             return 0
         identity, dropped = Identity(self.meta[IDENTITY].decode("ascii")), 0
         for number in numbers:
-            row = UrlRow.unpacked(self.rows.read(number))
+            row = self.rows.get(number)
             if max(row.url_ref, row.etag_ref, row.redirect_ref) < self._damaged_from:
                 continue
             if self._text_at(row.url_ref) is None or self._key_at(row.url_ref, identity) != row[:2]:
@@ -319,7 +318,7 @@ class PartitionState:
 
 
 def _fill(
-    table: RowTable,
+    table: RowTable[Any],
     columns: Mapping[str, ColumnEntry],
     pages_of: Callable[[str], Iterator[tuple[int, np.ndarray]]],
 ) -> None:

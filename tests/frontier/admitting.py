@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from amicrawl.frontier.admission import Admission
     from amicrawl.frontier.outcomes import Soft404Detector
-    from amicrawl.meguri.url_row import HostRow, UrlRow
+    from amicrawl.meguri.rows import HostRow, UrlRow
     from amicrawl.urls import UrlKey
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from pathlib import Path
 
-    from amicrawl.meguri.url_row import HostRow, UrlRow
+    from amicrawl.meguri.rows import HostRow, UrlRow
 
     Line = dict[str, Any]
     Fetches = list[tuple[float, str]]

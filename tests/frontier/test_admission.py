@@ -13,7 +13,7 @@ from amicrawl.frontier.admission import (
     Refusal,
     TrapDetector,
 )
-from amicrawl.meguri.url_row import HostRow
+from amicrawl.meguri.rows import HostRow
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
 

@@ -16,8 +16,8 @@ from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.schema import HOST_ROW, ROW
 from amicrawl.meguri.format.verification import read_partition
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
+from amicrawl.meguri.rows import HostRow, UrlRow
 from amicrawl.meguri.store.generations import begin_with
-from amicrawl.meguri.url_row import HostRow, UrlRow
 from amicrawl.urls import UrlKey, host_key, seed_key, url_key
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from amicrawl.capture import Failure
 from amicrawl.frontier import Found, Outcome
 from amicrawl.frontier.outcomes import event_of, settled
 from amicrawl.meguri import Cause, Status
+from amicrawl.meguri.format.schema import ROW, packing_of
+from amicrawl.meguri.rows import UrlRow
 from amicrawl.meguri.states import MANY, Event
-from amicrawl.meguri.url_row import UrlRow
 
 HOUR = 470_000
 CAUSES = {
@@ -23,7 +24,7 @@ FLYING = UrlRow(1, 2, Status.IN_FLIGHT, url_ref=1, first_seen=HOUR - 5)
 
 
 def after_settling(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> UrlRow:
-    return row.changed(settled(row, event, outcome, hour))
+    return row._replace(**settled(row, event, outcome, hour))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -121,5 +122,5 @@ def test_whatever_comes_of_it_the_row_still_fits_its_columns_and_is_due_in_the_f
     outcome = Outcome(0 if failure else status, failure, retry_after=retry_after)
     row = FLYING._replace(retry_count=in_a_row, error_count=errors)
     row = after_settling(row, event_of(outcome, in_a_row=in_a_row), outcome, HOUR)
-    assert UrlRow.unpacked(row.packed()) == row
+    assert UrlRow._make(packing_of(ROW).unpack(row.packed())) == row
     assert row.next_due == 0 or HOUR < row.next_due <= HOUR + 8760

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from amicrawl.meguri.url_row import UrlRow
+    from amicrawl.meguri.rows import UrlRow
     from amicrawl.urls import UrlKey
 
     Line = dict[str, Any]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from amicrawl.meguri.url_row import HostRow, UrlRow, priority_and_reference
+from amicrawl.meguri.format.schema import ROW, packing_of
+from amicrawl.meguri.rows import HostRow, UrlRow, priority_and_reference
 
 URL_ROW = UrlRow(*range(1, 24))
 HOST_ROW = HostRow._make((*range(1, 5), bytes(range(16)), *range(6, 21)))
@@ -21,5 +22,5 @@ def test_one_field_is_replaced_and_no_other() -> None:
 def test_priority_and_reference_are_read_without_the_rest(priority: float, reference: int) -> None:
     row = URL_ROW._replace(priority=priority, url_ref=reference)
     octets = row.packed()
-    assert UrlRow.unpacked(octets) == row
+    assert UrlRow._make(packing_of(ROW).unpack(octets)) == row
     assert priority_and_reference(octets) == (priority, reference)

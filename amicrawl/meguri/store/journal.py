@@ -26,6 +26,7 @@ import os
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from itertools import chain
 from operator import add
 from struct import Struct
@@ -82,11 +83,8 @@ URL_CHANGE: Final = _pack_shape(FrameKind.URL, 16, _URL_VALUE)
 """What stands before the 103 octets of a URL's new row in a change (see `frames_of`)."""
 HOST_CHANGE: Final = _pack_shape(FrameKind.HOST, 8, _HOST_VALUE)
 """What stands before the 97 octets of a host's new row in a change."""
-
-
-def intern_change(entries: bytes) -> bytes:
-    """Return the change that appends *entries*, length octets included, to the string arena."""
-    return _pack_shape(_INTERN, 0, len(entries)) + entries
+intern_change: Final = partial(_pack_shape, _INTERN, 0)
+"""Return what stands before so many octets of arena entries in a change."""
 
 
 def frames_of(changes: Sequence[bytes], lsn: int) -> bytes:

@@ -11,9 +11,10 @@ from frontier.live.disks import CountingDisk
 from amicrawl.frontier import DurableFrontier, Offer, Source
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.meguri.format.partition import EMPTY_ARENA
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, packing_of
+from amicrawl.meguri.rows import HostRow, UrlRow
 from amicrawl.meguri.snapshot import OPTIONS
 from amicrawl.meguri.store.journal import FrameKind, frame_at, frames_of
-from amicrawl.meguri.url_row import HostRow, UrlRow
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
@@ -80,13 +81,13 @@ def contents_of(partition: LivePartition) -> Contents:
     for number in range(len(state.rows)):
         if number not in state.removed:
             packed = state.rows.read(number)
-            row = UrlRow.unpacked(packed)
+            row = UrlRow._make(packing_of(ROW).unpack(packed))
             assert partition.find(row.host, row.path) == number
             rows[packed[:16]] = packed
     hosts = {}
     for host, number in state.host_numbers.items():
         packed = state.hosts.read(number)
-        assert partition.host(host) == HostRow.unpacked(packed)
+        assert partition.host(host) == HostRow._make(packing_of(HOST_ROW).unpack(packed))
         hosts[packed[:8]] = packed
     state.arena.write_out()
     return Contents(rows, hosts, bytes(state.arena.mapped(len(state.arena))))

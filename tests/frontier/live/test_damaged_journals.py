@@ -14,9 +14,9 @@ from amicrawl.config import Identity
 from amicrawl.frontier import Found, Offer, Outcome, Source
 from amicrawl.meguri import Status
 from amicrawl.meguri.arena import entry_of
+from amicrawl.meguri.rows import UrlRow
 from amicrawl.meguri.store.journal import read_frames
 from amicrawl.meguri.store.logs import arena_lengths, gap_at, replay_logs
-from amicrawl.meguri.url_row import UrlRow
 from amicrawl.seed import Seed
 from amicrawl.urls import text_of, url_key
 

@@ -34,8 +34,8 @@ from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.verification import read_partition, verify
 from amicrawl.meguri.opening import load
+from amicrawl.meguri.rows import HostRow, UrlRow
 from amicrawl.meguri.store.journal import frame_at, read_frames
-from amicrawl.meguri.url_row import HostRow, UrlRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -622,7 +622,7 @@ def test_a_row_in_flight_is_journaled_unless_it_is_settled_before_the_flush(
     partition.flush()
     before = len(trace)
     for path in range(3):
-        partition.put_in_flight(path, was=Status.SCHEDULED)
+        partition.put_in_flight(path)
     assert partition.has_changed
     change(partition, 1, 1, status=Status.CRAWLED)
     partition.flush()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from amicrawl.meguri.table import RowTable
+    from amicrawl.meguri.rows import RowTable
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="pages are counted in /proc")
 
@@ -117,7 +117,7 @@ def test_what_a_resumed_crawl_found_is_counted_a_page_of_rows_at_a_time(tmp_path
 class WatchedTable:
     """A table that notes how many rows it has shown at once; apart from that, it is *table*."""
 
-    def __init__(self, table: RowTable) -> None:
+    def __init__(self, table: RowTable[Any]) -> None:
         self._table = table
         self.most = 0
 

@@ -7,7 +7,7 @@ import struct
 import sys
 import threading
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
-from amicrawl.meguri.table import RowTable
+from amicrawl.meguri.rows import RowTable
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +36,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("tables")
 
 
-def table_in(directory: Path, rows: int = 0, *, disk: Disk | None = None) -> RowTable:
-    table = RowTable(RECORD, directory=directory, disk=disk or CountingDisk())
+def table_in(directory: Path, rows: int = 0, *, disk: Disk | None = None) -> RowTable[Any]:
+    table = RowTable(RECORD, tuple, directory=directory, disk=disk or CountingDisk())
     for number in range(rows):
         assert table.append(packed(number)) == number
     return table
@@ -76,7 +76,7 @@ def test_a_table_grows_and_keeps_what_it_has(directory: Path) -> None:
 
 def test_a_table_can_have_room_from_the_start(directory: Path) -> None:
     disk = CountingDisk()
-    table = RowTable(RECORD, directory=directory, disk=disk, rows=MANY)
+    table = RowTable(RECORD, tuple, directory=directory, disk=disk, rows=MANY)
     table.fill(MANY)["number"] = np.arange(MANY)
     assert disk.calls.count("reserve") == 1
     assert table.read(MANY - 1) == packed(MANY - 1)
@@ -213,6 +213,6 @@ def test_a_table_that_cannot_be_made_leaves_nothing_open(directory: Path, disk: 
 
 
 def test_space_is_really_reserved(directory: Path) -> None:
-    table = RowTable(RECORD, directory=directory, disk=Disk(), rows=MANY)
+    table = RowTable(RECORD, tuple, directory=directory, disk=Disk(), rows=MANY)
     assert os.fstat(table._file.fileno()).st_blocks * 512 >= MANY * WIDTH
     table.close()

@@ -43,7 +43,7 @@ def host_frame(lsn: int, packed: bytes) -> bytes:
 
 
 def intern_frame(lsn: int, entries: bytes) -> bytes:
-    return frames_of([intern_change(entries)], lsn)
+    return frames_of([intern_change(len(entries)) + entries], lsn)
 
 
 def frame(lsn: int, kind: int, body: bytes, *, key_length: int) -> bytes:
