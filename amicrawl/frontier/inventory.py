@@ -46,8 +46,8 @@ class Backlog:
         self._line = np.lexsort((references[heads], self._orders)).astype(np.uint32)
         self._at = 0
         self._taken = np.zeros(len(starts), bool)
-        self.is_empty = not len(starts)
-        """Whether no host is left, as far as `first_order` has looked."""
+        self.hosts_left = len(starts)
+        """How many hosts were not taken out."""
 
     def __len__(self) -> int:
         """Return how many rows there were at first."""
@@ -60,7 +60,6 @@ class Backlog:
             if not self._taken[index]:
                 return int(self._orders[index])
             self._at += 1
-        self.is_empty = True
         return None
 
     def longest(self, most: int) -> list[tuple[int, int]]:
@@ -96,6 +95,7 @@ class Backlog:
 
     def _take(self, index: int) -> tuple[int, array[int]]:
         self._taken[index] = True
+        self.hosts_left -= 1
         numbers = self._numbers[self._starts[index] : self._starts[index + 1]]
         return int(self._hosts[index]), array("I", numbers.tobytes())
 

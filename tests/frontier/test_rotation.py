@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier.places import order_at, order_of, place
-from amicrawl.frontier.rotation import HostQueue, Rotation
+from amicrawl.frontier.queue import HostQueue, Rotation
 
 NUMBERS = count(1)
 
@@ -86,7 +86,7 @@ def test_rows_of_a_host_come_by_priority_then_by_when_they_were_offered(steps: l
             lane.append(order, number, number)
         assert len(lane) == len(waiting)
         assert bool(lane) == bool(waiting)
-        assert not waiting or lane.first_order == order_at(min(waiting))
+        assert not waiting or lane.first == order_at(min(waiting))
 
 
 def test_a_run_that_is_taken_from_lets_go_of_what_was_taken() -> None:
