@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from amicrawl.frontier.corrections import failed, grown_old, kept_out, make_due, old_at
     from amicrawl.frontier.durable import DurableFrontier
     from amicrawl.frontier.inventory import is_settled_since
-    from amicrawl.frontier.outcomes import Soft404Detector, judge, settled_at
-    from amicrawl.frontier.revisits import AgeLimits, Revisits, fingerprint_of
+    from amicrawl.frontier.outcomes import Soft404Detector, fingerprint_of, judge, settled_at
+    from amicrawl.frontier.revisits import AgeLimits, Revisits
     from amicrawl.frontier.row import (
         Dispatch,
         Found,
@@ -47,11 +47,11 @@ else:
         DurableFrontier="durable",
         is_settled_since="inventory",
         Soft404Detector="outcomes",
+        fingerprint_of="outcomes",
         judge="outcomes",
         settled_at="outcomes",
         AgeLimits="revisits",
         Revisits="revisits",
-        fingerprint_of="revisits",
         Dispatch="row",
         Found="row",
         Hop="row",

@@ -29,7 +29,8 @@ from struct import Struct
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
-from amicrawl.frontier.revisits import fingerprint_of
+from amicrawl.frontier.revisits import Observation
+from amicrawl.frontier.row import Found
 from amicrawl.frontier.row_strings import keep_found
 from amicrawl.frontier.tally import DistinctTally
 from amicrawl.meguri import MANY, RETURNS, Cause, Event, Status, after
@@ -131,6 +132,27 @@ def settled(row: UrlRow, event: Event, outcome: Outcome, hour: int) -> dict[str,
     }
 
 
+def first_captured(row: UrlRow, event: Event, outcome: Outcome, visit: Observation) -> dict[str, float]:
+    """Return all fields that a capture, which *event* was, changes of *row*, which has no history.
+
+    Most rows of a crawl are captured for the first time; `settled` and `Revisits.scheduled` give the
+    same in three times as long.
+    """
+    status, pause = _FIRST_RETURNS[event]
+    content_fp = 0 if visit.not_modified else visit.content_fp
+    return {
+        "status": status,
+        "http_status": outcome.status & 0xFFFF,
+        "next_due": visit.fetched_at + pause,
+        "retry_count": 0,
+        "last_crawled": visit.fetched_at,
+        "crawl_count": 1,
+        "no_change_streak": 1 if visit.not_modified else 0,
+        "content_fp": content_fp,
+        "simhash": 0 if content_fp else row.simhash,
+    }
+
+
 def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
     """Return the hour at which a row is due again after an *event* other than a capture; 0 for never."""
     back = RETURNS.get(event)
@@ -186,6 +208,14 @@ def judge(
     return breaker.failed(host, failure, attempt=attempt, congested=limit.congested)
 
 
+def fingerprint_of(digest: str) -> int:
+    """Return the fingerprint of a payload: the first 64 bits of its SHA-1 (hex); 0 where not known."""
+    try:
+        return int(digest[:16], 16)
+    except ValueError:
+        return 0
+
+
 _pack = Struct("<QQ").pack
 
 
@@ -228,15 +258,14 @@ class Soft404Detector:
             self._templates.popitem(last=False)
         return True
 
-    def is_error_page(self, row: UrlRow, event: Event, outcome: Outcome) -> bool:
-        """Return whether *outcome*, which *event* says was a capture of *row*, in flight, is a soft 404.
+    def is_error_page(self, row: UrlRow, event: Event, content_fp: int) -> bool:
+        """Return whether *event* was a capture of *row*, in flight, whose payload makes it a soft 404.
 
         A row that was one stays one while its payload is the same, even if the template is forgotten. A
         redirect is never one, whatever its body.
         """
         if event is not Event.CAPTURED and event is not Event.UNCHANGED:
             return False
-        content_fp = fingerprint_of(outcome.found.digest if outcome.found is not None else "")
         if not content_fp and event is Event.UNCHANGED:
             content_fp = row.content_fp
         # Nothing else leaves a row with a response that is fine and with visits that came to nothing.
@@ -247,6 +276,7 @@ class Soft404Detector:
 
 _CAPTURES = frozenset({Event.CAPTURED, Event.UNCHANGED, Event.REDIRECTED, Event.SOFT_404})
 _SCHEDULED = Status.SCHEDULED
+_NOTHING = Found()
 
 
 class Settling:
@@ -281,16 +311,22 @@ class Settling:
 
         Its status was *was*; *known* is the seed that it was handed out with.
         """
-        event = event_of(outcome, in_a_row=row.retry_count)
-        if self._soft404 is not None and self._soft404.is_error_page(row, event, outcome):
+        event, found = event_of(outcome, in_a_row=row.retry_count), outcome.found
+        content_fp = 0 if found is None else fingerprint_of(found.digest)
+        visit = Observation(hour, outcome.status == 304 or (found or _NOTHING).unchanged, content_fp)
+        if self._soft404 is not None and self._soft404.is_error_page(row, event, content_fp):
             event = Event.SOFT_404
-        changes = [settled(row, event, outcome, hour)]
-        if event in _CAPTURES:
-            host = self._hosts.row(row.host) if row.crawl_count else None
-            changes.append(self._revisits.scheduled(row, outcome, host, hour))
+        if event in _FIRST_RETURNS and not (row.crawl_count or row.content_fp or row.no_change_streak):
+            changes = [first_captured(row, event, outcome, visit)]
+        else:
+            changes = [settled(row, event, outcome, hour)]
+            if event in _CAPTURES:
+                host = self._hosts.row(row.host) if row.crawl_count else None
+                changes.append(self._revisits.scheduled(row, visit, host))
             if event is Event.SOFT_404:
                 # An error page is a capture, too, but comes back by a rule of its own.
                 changes.reverse()
+        if event in _CAPTURES:
             changes.append(keep_found(self._partition, row, known, outcome))
         row = self._partition.put(number, row, *changes, was=was)
         if row.next_due and (self._recrawls or row.status == _SCHEDULED):

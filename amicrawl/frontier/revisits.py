@@ -27,7 +27,7 @@ from amicrawl.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from amicrawl.frontier.row import Found, Outcome
+    from amicrawl.frontier.row import Found
     from amicrawl.meguri import HostRow, UrlRow
     from amicrawl.seed import Seed
 
@@ -367,34 +367,9 @@ class Revisits:
             payload_digest=last.payload_digest,
         )
 
-    def scheduled(
-        self, row: UrlRow, outcome: Outcome, host: HostRow | None, hour: int
-    ) -> dict[str, float]:
-        """Return the fields of *row* that the visit at *hour*, which *outcome* was, changes.
-
-        `next_due` is among them from the second visit on.
-        """
-        found = outcome.found
-        digest = found.digest if found is not None else ""
-        not_modified = outcome.status == 304 or (found is not None and found.unchanged)
-        content_fp = fingerprint_of(digest)
-        if not row.crawl_count and not row.content_fp and not row.no_change_streak:
-            # Most rows of a crawl are captured for the first time and have no history: the general way
-            # gives the same in three times as long.
-            first = 0 if not_modified else content_fp
-            return {
-                "last_crawled": hour,
-                "crawl_count": 1,
-                "no_change_streak": 1 if not_modified else 0,
-                "content_fp": first,
-                "simhash": 0 if first else row.simhash,
-            }
-        return self._scheduled(row, Observation(hour, not_modified, content_fp), host, hour)
-
-    def _scheduled(
-        self, row: UrlRow, visit: Observation, host: HostRow | None, hour: int
-    ) -> dict[str, float]:
-        """Do the same for any row."""
+    def scheduled(self, row: UrlRow, visit: Observation, host: HostRow | None) -> dict[str, float]:
+        """Return the fields of *row* that *visit* changes; `next_due` from the second one on."""
+        hour = visit.fetched_at
         # A clock may have been ahead then.
         before = History(
             first_seen=min(row.first_seen, hour),
@@ -430,11 +405,3 @@ class Revisits:
             share=share,
             params=self._params,
         )
-
-
-def fingerprint_of(digest: str) -> int:
-    """Return the fingerprint of a payload: the first 64 bits of its SHA-1 (hex); 0 where not known."""
-    try:
-        return int(digest[:16], 16)
-    except ValueError:
-        return 0

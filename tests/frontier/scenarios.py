@@ -17,7 +17,7 @@ from amicrawl.capture import Failure
 from amicrawl.config import Identity
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
-from amicrawl.frontier.revisits import Revisits
+from amicrawl.frontier.revisits import Observation, Revisits
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.seed import Seed
@@ -74,11 +74,9 @@ class WithoutShare(InflightLimit):
 class Weekly(Revisits):
     """Every page is due again after a week, as in a crawl without estimates."""
 
-    def scheduled(
-        self, row: UrlRow, outcome: Outcome, host: HostRow | None, hour: int
-    ) -> dict[str, float]:
-        changed = super().scheduled(row, outcome, host, hour)
-        return {**changed, "rate": 0.0, "next_due": hour + WEEK}
+    def scheduled(self, row: UrlRow, visit: Observation, host: HostRow | None) -> dict[str, float]:
+        changed = super().scheduled(row, visit, host)
+        return {**changed, "rate": 0.0, "next_due": visit.fetched_at + WEEK}
 
 
 def priority_bucket(priority: float) -> int:

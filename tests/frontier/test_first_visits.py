@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.frontier import Found, Outcome
-from amicrawl.frontier.revisits import Observation, Revisits, fingerprint_of
+from amicrawl.frontier.outcomes import Settling, event_of, fingerprint_of, settled
+from amicrawl.frontier.revisits import Observation, Revisits
+from amicrawl.frontier.wheel import DueWheel
 from amicrawl.meguri import Status
 from amicrawl.meguri.rows import UrlRow
+from amicrawl.seed import Seed
 
 ROWS = st.builds(
     UrlRow,
@@ -22,15 +27,40 @@ ROWS = st.builds(
     content_fp=st.sampled_from([0, 7]),
     simhash=st.sampled_from([0, 9]),
 )
+_OF_STRINGS = {"etag_ref", "last_modified", "redirect_ref"}
 DIGESTS = st.sampled_from(["", "no digest", "ab" * 20, "0" * 40])
+
+
+class Kept:
+    """Stands for a partition and its hosts: keeps the fields that are put."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, float] = {}
+
+    def row(self, host: int) -> None:
+        """Return what is known of *host*."""
+
+    def intern(self, entries: bytes) -> int:
+        return len(entries)
+
+    def put(self, number: int, row: UrlRow, *fields: dict[str, float], was: int) -> UrlRow:
+        for each in fields:
+            self.fields |= each
+        return row._replace(**self.fields)  # type: ignore[arg-type]
 
 
 @given(row=ROWS, digest=DIGESTS, status=st.sampled_from([200, 304, 301]), unchanged=st.booleans())
 def test_a_first_visit_leaves_what_any_visit_would(
     row: UrlRow, digest: str, status: int, unchanged: bool
 ) -> None:
-    revisits, hour = Revisits(), 500_000
-    outcome = Outcome(status=status, found=Found(digest=digest, unchanged=unchanged))
+    kept: Any = Kept()
+    settling = Settling(kept, kept, Revisits(), wheel=DueWheel(), recrawls=False, soft404=None)
+    outcome, hour = Outcome(status=status, found=Found(digest=digest, unchanged=unchanged)), 500_000
+    settling.settle(0, row, Seed(""), outcome, was=Status.IN_FLIGHT, hour=hour)
     visit = Observation(hour, status == 304 or unchanged, fingerprint_of(digest))
-    first = revisits.scheduled(row, outcome, None, hour)
-    assert row._asdict() | first == row._asdict() | revisits._scheduled(row, visit, None, hour)
+    wanted = settled(row, event_of(outcome, in_a_row=0), outcome, hour)
+    wanted |= Revisits().scheduled(row, visit, None)
+    left = row._asdict() | kept.fields
+    assert {name: left[name] for name in row._fields if name not in _OF_STRINGS} == {
+        name: value for name, value in (row._asdict() | wanted).items() if name not in _OF_STRINGS
+    }
