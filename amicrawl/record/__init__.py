@@ -1,6 +1,6 @@
 """The record: captures onto disk, as WARC files and an index that points into them.
 
-    capture, seed -> revisit.decide -> warc.exchange_records, gzip_member -> WarcWriter
+    capture, seed -> digests.decide -> warc.exchange_records, gzip_member -> WarcWriter
                   -> captures.row_of -> CapturesJournal -> table.take_in_journals
 
 `Archive` ties these together for one crawl and keeps the order in which they reach the disk; `repair`

@@ -25,10 +25,9 @@ from amicrawl.capture import NO_BODY, Failure
 from amicrawl.config import PREFIX, SECRET_FIELDS, Dedup, Durability
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.listing import DEFAULT_PREFIX, known_files
-from amicrawl.record.digests import digests_of
+from amicrawl.record.digests import Original, Originals, decide, digests_of, may_be_original
 from amicrawl.record.journal import CapturesJournal
 from amicrawl.record.repair import repair_locked
-from amicrawl.record.revisit import Original, Originals, decide, may_be_original
 from amicrawl.record.warc import URI_LIMIT, exchange_records, record_ids, resource_records, target_uri
 from amicrawl.record.writer import WarcWriter, next_number
 

@@ -20,8 +20,7 @@ from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.message import final_head, is_chunked, status_of
 from amicrawl.reading import MemberBody, Members
 from amicrawl.record.captures import CaptureItem, Provenance
-from amicrawl.record.digests import digests_of
-from amicrawl.record.revisit import Original, Profile
+from amicrawl.record.digests import Original, Profile, digests_of
 from amicrawl.record.writer import RecordLocation
 from amicrawl.seed import Seed
 

@@ -9,13 +9,14 @@ import pytest
 from record.exchanges import CONDITIONAL_REQUEST, NOT_MODIFIED, capture
 
 from amicrawl.capture import Truncation
-from amicrawl.record.digests import digests_of, labelled
-from amicrawl.record.revisit import (
+from amicrawl.record.digests import (
     Original,
     Originals,
     Profile,
     RevisitDecision,
     decide,
+    digests_of,
+    labelled,
     may_be_original,
 )
 from amicrawl.seed import Seed

@@ -201,7 +201,7 @@ def test_responses_and_resources_are_looked_at_and_nothing_else(
     records = [
         warc(http(page), number=1),
         warc(page, number=2, kind="resource", content_type="text/html", uri="file:///x"),
-        warc(http(page), number=3, kind="revisit"),
+        warc(http(page), number=3, kind="digests"),
         warc(http(page), number=4, kind="request"),
         warc(page, number=5, kind="metadata", content_type="text/html"),
         warc(page, number=6, kind="conversion", content_type="text/html"),
