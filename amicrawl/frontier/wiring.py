@@ -71,48 +71,57 @@ class FrontierParts:
         self._interval = interval_of(gates, pace)
         self.hosts = HostTally(partition, interval=self._interval, wall=wall)
         """The rows of the hosts, with what was counted since the last flush."""
-        due_at = self._hour if recrawl_before is None else recrawl_before
-        inventory = take_inventory(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
-        self.lapsed = len(inventory.lapsed)
-        """How many rows were found in flight: their crawl ended before they did."""
-        if admission is not None:
-            admission.recall(inventory.trapped)
-        self._queue = Queue(gates, breaker, backlog=inventory.backlog, place_of=_places_in(partition))
-        self.disbelieved = _keep_shut(
-            partition, self._queue, inventory, wall=wall(), now=now, longest=longest_wait
-        )
-        """How many gates were to stay shut for longer than any rule says: a clock was wrong."""
-        if pace is not None:
-            recall_pace(partition, pace)
-        self._revisits, self._flights = revisits or Revisits(), Flights()
+        self._flights = Flights()
         self._attempts: dict[int, int] = {}
         """The number of the next attempt, by row, for those that failed since the crawl began."""
-        self._wheel = DueWheel(self._hour + 1)
+        due_at = self._hour if recrawl_before is None else recrawl_before
+        inventory = take_inventory(partition, self._hour, due_at=due_at, recrawls=self._recrawls)
+        self._take_over(inventory, now=now, longest_wait=longest_wait)
+        if admission is not None:
+            admission.recall(inventory.trapped)
+        if pace is not None:
+            recall_pace(partition, pace)
+        self._revisits = revisits or Revisits()
+        self._make_rules(inventory, admission=admission, soft404=soft404, renews=renews)
+
+    def _take_over(self, inventory: Inventory, *, now: float, longest_wait: float) -> None:
+        """Have the rows of *inventory* wait, those that are due and the others, and gates be shut."""
+        partition, wall = self.partition, self._wall()
+        self.lapsed = len(inventory.lapsed)
+        """How many rows were found in flight: their crawl ended before they did."""
+        place_of = _places_in(partition)
+        queue = Queue(self._gates, self._breaker, backlog=inventory.backlog, place_of=place_of)
+        keep_lapsed_shut(partition, inventory.lapsed_hosts, wall=wall)
+        shut, hosts = gates_shut(partition, wall=wall), inventory.lapsed_hosts
+        self.disbelieved = queue.resume(shut, hosts, now=now, longest=longest_wait)
+        """How many gates were to stay shut for longer than any rule says: a clock was wrong."""
+        self._queue, self._wheel = queue, DueWheel(self._hour + 1)
         self._wheel.add_many(inventory.later, inventory.later_dues)
-        self._settling = Settling(
-            partition,
-            self.hosts,
-            self._revisits,
-            wheel=self._wheel,
-            recrawls=self._recrawls,
-            soft404=soft404,
+
+    def _make_rules(
+        self,
+        inventory: Inventory,
+        *,
+        admission: Admission | None,
+        soft404: Soft404Detector | None,
+        renews: bool,
+    ) -> None:
+        """Make what writes to rows: as they are settled, corrected and offered."""
+        partition, hosts, queue, revisits = self.partition, self.hosts, self._queue, self._revisits
+        self._settling = settling = Settling(
+            partition, hosts, revisits, wheel=self._wheel, recrawls=self._recrawls, soft404=soft404
         )
-        self._corrections = Corrections(
+        self._corrections = corrections = Corrections(
             partition,
-            self._queue,
-            settling=self._settling,
-            revisits=self._revisits,
+            queue,
+            settling=settling,
+            revisits=revisits,
             flights=self._flights,
             admission=admission,
             lapsed=inventory.lapsed,
         )
         self._offering = Offering(
-            partition,
-            self.hosts,
-            self._queue,
-            admission=admission,
-            corrections=self._corrections,
-            renews=renews,
+            partition, hosts, queue, admission=admission, corrections=corrections, renews=renews
         )
 
 
@@ -124,18 +133,3 @@ def _places_in(partition: LivePartition) -> Callable[[int], int]:
         return place(order_of(priority), reference, number)
 
     return place_of
-
-
-def _keep_shut(
-    partition: LivePartition,
-    queue: Queue,
-    inventory: Inventory,
-    *,
-    wall: float,
-    now: float,
-    longest: float,
-) -> int:
-    """Keep the gates shut that an earlier crawl left so; return how many were noted for too long."""
-    keep_lapsed_shut(partition, inventory.lapsed_hosts, wall=wall)
-    shut = gates_shut(partition, wall=wall)
-    return queue.resume(shut, inventory.lapsed_hosts, now=now, longest=longest)
