@@ -58,6 +58,8 @@ class HostTally:
         self._partition = partition
         self._interval = interval
         self._wall = wall
+        self.noted = partition.host
+        """Return the row of a host as it was handed over last: what it responded since is missing."""
         self.offered: dict[int, int] = {}
         """URLs offered since the row of their host was changed last, by host; `Offering` counts them."""
         self._begun: list[int] = []
@@ -72,10 +74,6 @@ class HostTally:
         responses = self._responses.pop(host, None)
         if responses is not None:
             self._write(host, responses)
-        return self._partition.host(host)
-
-    def noted(self, host: int) -> HostRow | None:
-        """Return the row of *host* as it was handed over last: what it responded since is missing."""
         return self._partition.host(host)
 
     def urls(self, host: int) -> int:

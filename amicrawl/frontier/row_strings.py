@@ -83,11 +83,10 @@ def _shared(url: str, via: str) -> int:
 
 
 @lru_cache(maxsize=256)
-def _starts(via: str) -> tuple[str, ...]:
+def _starts(via: str) -> tuple[str, str]:
     """Return directory and host of the URL *via*, up to their slashes; the links of a page share it."""
     path = via.partition("?")[0]
-    ends = path.rfind("/") + 1, path.find("/", path.find("//") + 2) + 1
-    return tuple(via[:end] for end in ends if end)
+    return via[: path.rfind("/") + 1], via[: path.find("/", path.find("//") + 2) + 1]
 
 
 def found_entries(found: Found) -> bytes:

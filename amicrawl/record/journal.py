@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import partial
 from operator import itemgetter
 from typing import IO, TYPE_CHECKING, Any
 
@@ -139,13 +140,15 @@ def read_rows(
             offset += size
 
 
+_line_of: Callable[[Row], bytes] = partial(orjson.dumps, option=orjson.OPT_APPEND_NEWLINE)
+
+
 def encode_row(row: Row) -> bytes:
     """Return *row* as a journal line. A lone surrogate, which UTF-8 cannot say, becomes U+FFFD."""
     try:
-        return orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE)
+        return _line_of(row)
     except orjson.JSONEncodeError:
-        clean = {name: _without_surrogates(value) for name, value in row.items()}
-        return orjson.dumps(clean, option=orjson.OPT_APPEND_NEWLINE)
+        return _line_of({name: _without_surrogates(value) for name, value in row.items()})
 
 
 def _without_surrogates(value: str | int | None) -> str | int | None:
@@ -215,7 +218,11 @@ class CapturesJournal:
                 digests = digests_of(item.capture)
                 item.digest, item.body_length = digests.payload, digests.payload_length
                 item.unchanged = digests.payload == item.seed.digest
-        lines = list(map(encode_row, map(row_of, items)))
+        rows = list(map(row_of, items))
+        try:
+            lines = list(map(_line_of, rows))
+        except orjson.JSONEncodeError:
+            lines = list(map(encode_row, rows))
         self._pending += lines
         self.pending_bytes += sum(map(len, lines))
 
