@@ -284,7 +284,6 @@ class Queue:
         """Take out the row whose turn it is at *now*, or return None where no host may be contacted.
 
         Returned are its number, its host, and whether that was given up: no gate was entered then.
-
         Without *silent*, hosts that have never sent anything keep their turn until a call with it.
         """
         while self._postponed and self._postponed[0][0] <= now:
