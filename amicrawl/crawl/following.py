@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.capture import REDIRECTS
@@ -21,6 +22,7 @@ from amicrawl.crawl.page_requisites import PageRequisites
 from amicrawl.discovery import (
     Calendars,
     Kind,
+    date_in,
     has_scope,
     is_shell_with,
     links_of,
@@ -53,6 +55,7 @@ _REMEMBERED = 1 << 16
 _LONGEST_CHAIN = 20
 _OF_STARTS = frozenset({Source.SEED, Source.REDIRECT})
 _MOST_GROWTH = 4
+_URL = attrgetter("url")
 _DEEPEST = 8
 """Indexes of sitemaps in a row that are followed. They count as no link, so nothing else would end such
 a chain."""
@@ -130,7 +133,7 @@ class Following:
         self.elsewhere: OtherPartitions | None = None
         """Takes the offers of other partitions; None where those find their links themselves."""
         self._frontier: DurableFrontier
-        self._ours: Callable[[int], bool]
+        self._ours: Callable[[int], bool] | None
         self.on_ignored: Callable[[str, str], None] | None = None
         """Called with every link that an ignore expression kept out, and with the expression."""
 
@@ -157,8 +160,8 @@ class Following:
                     self.selection.scope.widen(target)
                 url = target
 
-    def follow_in(self, frontier: DurableFrontier, *, ours: Callable[[int], bool]) -> None:
-        """Offer to *frontier* from now on, of which *ours* says which host keys belong to it."""
+    def follow_in(self, frontier: DurableFrontier, *, ours: Callable[[int], bool] | None) -> None:
+        """Offer to *frontier* from now on; *ours* says which hosts are its own, None that all are."""
         self._frontier, self._ours = frontier, ours
 
     async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
@@ -172,18 +175,22 @@ class Following:
             links = await asyncio.to_thread(self._links, item, page)
         else:
             links = self._links(item, page)
-        offers = list(self._offers(links, page, item))
+        offers = self._offers(links, page, item)
         return await self.elsewhere.keep(offers) if offers and self.elsewhere is not None else offers
 
     def hand_over(self, offers: Sequence[Offer]) -> None:
         """Offer what a page leads to, within the limits of the crawl."""
         frontier, ours = self._frontier, self._ours
-        kept = [offer for offer in offers if ours(offer.key.host)]
-        self.counts["other_shard"] += len(offers) - len(kept)
-        if self.elsewhere is not None and len(kept) < len(offers):
-            self.elsewhere.keep_at_once([offer for offer in offers if not ours(offer.key.host)])
-        # Nearly all links carry nothing of their pages, and are not requisites.
-        kept = [each for each in kept if not each.extra or self._has_room(each, frontier.partition)]
+        kept, others = [], []
+        for offer in offers:
+            if ours is not None and not ours(offer.key.host):
+                others.append(offer)
+            # Nearly all links carry nothing of their pages, and are not requisites.
+            elif not offer.extra or self._has_room(offer, frontier.partition):
+                kept.append(offer)
+        self.counts["other_shard"] += len(others)
+        if others and self.elsewhere is not None:
+            self.elsewhere.keep_at_once(others)
         if not self._max_urls and not self._max_host_urls:
             new = frontier.offer_all(kept)
             self.counts["offered"] += new
@@ -225,12 +232,12 @@ class Following:
     def read_now(self, item: CaptureItem, offer: Offer) -> list[Offer]:
         """Do the same where no event loop runs yet."""
         page = Page.of(offer)
-        return list(self._offers(self._links(item, page), page, item))
+        return self._offers(self._links(item, page), page, item)
 
     def offers_of(self, links: list[Link], item: CaptureItem, offer: Offer) -> list[Offer]:
         """Return what *links*, those that a browser shows of the row *offer*, are offered as."""
         self.unkept.page(offer.seed.url, is_made_by_scripts=False)
-        return list(self._offers(links, Page.of(offer), item))
+        return self._offers(links, Page.of(offer), item)
 
     def refusal_of_requisite(self, url: str, offer: Offer) -> str:
         """Return the rule that keeps out *url*, which the page *offer* needs in a browser."""
@@ -318,31 +325,40 @@ class Following:
         fingerprint = fingerprint_of(item.digest)
         return self.detector.observe(page.key.host, fingerprint, path=page.key.path)
 
-    def _offers(self, links: list[Link], page: Page, item: CaptureItem) -> Iterator[Offer]:
+    def _offers(self, links: list[Link], page: Page, item: CaptureItem) -> list[Offer]:
         if item.capture.status in REDIRECTS:
-            yield from self._redirected(item.final_url, page)
-            return
-        dated = self._dated(links, page, item)
+            return list(self._redirected(item.final_url, page))
+        is_last, dated = self._is_last(page), None
+        # Nor is a page looked at for its date none of whose links is followed.
+        if not (is_last or page.is_sitemap or page.extra.get(REQUISITE)) and self._calendars.most:
+            dated = self._dated(links, page, item)
         if not links:
-            return
-        on_site = self._brings_others(page)
-        self.unkept.needs(page.url, (link.url for link in links if link.kind is Kind.REQUISITE))
+            return []
+        of_kind: dict[Kind, list[Link]] = {Kind.REQUISITE: [], Kind.LINK: []}
+        for link in links:
+            of_kind[link.kind].append(link)
+        self.unkept.needs(page.url, map(_URL, of_kind[Kind.REQUISITE]))
+        on_site, primary = self._brings_others(page), self._primary(page)
+        offers: list[Offer] = []
+        known = beyond = 0
         # Where a limit bites, a page with its pictures is worth more than one more page.
-        self.counts["met"] += len(links)
-        for kind in (Kind.REQUISITE, Kind.LINK):
+        for kind, alike in of_kind.items():
             # Most links of a page are those of the page before: what was decided of them lately still
             # holds, however many hops away they are.
             met = self._met.setdefault((kind, on_site or kind is Kind.REQUISITE), set())
-            new = [link for link in links if link.kind is kind and link.url not in met]
-            self.counts["met"] -= len(new)
-            if kind is Kind.LINK and self._is_last(page):
-                # In a crawl of few hops most pages are such, and all their links would be judged alike.
-                self.counts["kept_out/scope"] += len(new)
-                continue
-            for link in new:
-                offer = self._offer(link, page, on_site=on_site, dated=dated)
-                if offer is not None:
-                    yield offer
+            for link in alike:
+                if link.url in met:
+                    known += 1
+                elif is_last and kind is Kind.LINK:
+                    # In a crawl of few hops most pages are such, and all their links are judged alike.
+                    beyond += 1
+                elif taken := self._offer(
+                    link, page, met, on_site=on_site, primary=primary, dated=dated
+                ):
+                    offers.append(taken)
+        self.counts["met"] += known
+        self.counts["kept_out/scope"] += beyond
+        return offers
 
     def _brings_others(self, page: Page) -> bool:
         """Return whether *page* is on site, where that matters: it brings what is not."""
@@ -356,11 +372,8 @@ class Following:
         return most is not None and page.hops >= most and not page.is_sitemap
 
     def _dated(self, links: list[Link], page: Page, item: CaptureItem) -> DatedUrl | None:
-        """Return what date *page* is about, having noted what it shows; None for none.
-
-        Nor for a page none of whose links is followed.
-        """
-        if page.extra.get(REQUISITE) or page.is_sitemap or self._is_last(page):
+        """Return what date *page* is about, having noted what it shows; None for none."""
+        if date_in(page.url) is None:
             return None
         ended = self._calendars.ended
         dated = self._calendars.read(
@@ -386,11 +399,15 @@ class Following:
                 # A counter of visits has another query on each page.
                 yield url if kind is Kind.LINK else url.partition("?")[0]
 
-    def _offer(self, link: Link, page: Page, *, on_site: bool, dated: DatedUrl | None) -> Offer | None:
+    def _offer(
+        self, link: Link, page: Page, met: set[str], *,
+        on_site: bool, primary: str, dated: DatedUrl | None,
+    ) -> Offer | None:  # fmt: skip
+        """Return what *link* of *page* is offered as, *met* from then on; None where it is not taken."""
         url, kind, where = link
         child_is_sitemap = page.is_sitemap and where == "sitemap"
         nested = REQUISITE if kind is Kind.REQUISITE else SITEMAP if child_is_sitemap else ""
-        depth = page.depth_in(nested) + 1
+        depth = page.depth_in(nested) + 1 if nested else 1
         if nested == SITEMAP and depth > _DEEPEST:
             self.counts["kept_out/chain"] += 1
             return None
@@ -400,12 +417,13 @@ class Following:
         if further is None:
             return None
         hops = page.hops if kind is Kind.REQUISITE or child_is_sitemap else page.hops + 1
-        primary = self._primary(page)
         selected = self.selection.judge(
             url, kind=kind, hops=hops, parent_on_site=on_site, primary=primary, steps=depth
         )
         if selected.is_taken or (selected.by == "scope" and self.selection.scope.max_hops is None):
-            self._remember(url, kind, on_site=on_site)
+            if len(met) >= _REMEMBERED:
+                met.clear()
+            met.add(url)
         if not selected.is_taken:
             self.counts[f"kept_out/{selected.by}"] += 1
             if selected.by == "ignores" and self.on_ignored is not None:
@@ -491,12 +509,6 @@ class Following:
             return self.starts[0]
         known = page.extra.get(PRIMARY)
         return known if isinstance(known, str) else page.url if page.is_start else ""
-
-    def _remember(self, url: str, kind: Kind, *, on_site: bool) -> None:
-        met = self._met[kind, on_site or kind is Kind.REQUISITE]
-        if len(met) >= _REMEMBERED:
-            met.clear()
-        met.add(url)
 
 
 def _has_grown(page: str, url: str) -> bool:

@@ -228,7 +228,7 @@ class Opening:
 
     def _recall(self, following: Following, frontier: DurableFrontier, changed: Collection[str]) -> int:
         """Read archived pages again where other links of them are taken now; return how many."""
-        following.follow_in(frontier, ours=self.spec.takes)
+        following.follow_in(frontier, ours=self.spec.takes if self.spec.shards > 1 else None)
         following.recall(self.partition)
         is_unread = self.partition.state.meta.pop(UNREAD_LINKS, b"")
         if not is_unread and "selection" not in changed:

@@ -23,8 +23,14 @@ if TYPE_CHECKING:
     from amicrawl.discovery.links import LinkLimits, extract, links_of, names_links
     from amicrawl.discovery.scope import Scope, ScopeDecision
     from amicrawl.discovery.scripted import is_shell, is_shell_with, words_of
-    from amicrawl.discovery.selection import Selection, has_scope, make_selection
-    from amicrawl.discovery.shape import Shape, ShapeLimits, verdict
+    from amicrawl.discovery.selection import (
+        Selection,
+        Shape,
+        ShapeLimits,
+        has_scope,
+        make_selection,
+        verdict,
+    )
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -40,8 +46,8 @@ else:
         Link="kinds",
         Scope="scope",
         Selection="selection",
-        Shape="shape",
-        ShapeLimits="shape",
+        Shape="selection",
+        ShapeLimits="selection",
         charset_of="coding",
         decoded="coding",
         extract="links",
@@ -53,7 +59,7 @@ else:
         make_selection="selection",
         names_links="links",
         set_names="ignores",
-        verdict="shape",
+        verdict="selection",
     )
 
 __all__ = [

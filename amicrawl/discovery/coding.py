@@ -15,6 +15,7 @@ from __future__ import annotations
 import codecs
 import re
 import zlib
+from functools import lru_cache
 from typing import TYPE_CHECKING, Protocol
 
 import brotli
@@ -22,6 +23,8 @@ import zstandard
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from amicrawl.capture import Capture
 
 _MOST_CODINGS = 2
 """Nested codings; no honest server sends more."""
@@ -40,19 +43,14 @@ def decoded(blocks: Iterable[bytes], codings: bytes, *, limit: int) -> bytes:
 
     Empty where a coding is unknown or there are too many of them.
     """
-    if not codings:
-        return _up_to(limit, iter(blocks))
-    names = [name.strip().lower() for name in codings.split(b",") if name.strip()]
-    names = [name for name in names if name != b"identity"]
-    if len(names) > _MOST_CODINGS or not all(name in _DECODERS for name in names):
-        return b""
     stream = iter(blocks)
-    for name in reversed(names):
-        stream = _through(stream, _DECODERS[name]())
-    return _up_to(limit, stream)
-
-
-def _up_to(limit: int, stream: Iterator[bytes]) -> bytes:
+    if codings:
+        names = [name.strip().lower() for name in codings.split(b",") if name.strip()]
+        names = [name for name in names if name != b"identity"]
+        if len(names) > _MOST_CODINGS or not all(name in _DECODERS for name in names):
+            return b""
+        for name in reversed(names):
+            stream = _through(stream, _DECODERS[name]())
     pieces: list[bytes] = []
     size = 0
     for piece in stream:
@@ -61,6 +59,19 @@ def _up_to(limit: int, stream: Iterator[bytes]) -> bytes:
         if size >= limit:
             break
     return b"".join(pieces)[:limit]
+
+
+def payload_of(capture: Capture, limit: int) -> bytes:
+    """Return at most *limit* bytes of the body of *capture*, its codings undone as far as they go."""
+    codings = b""
+    for name, value in capture.noted:
+        if name.lower() == b"content-encoding":
+            codings += b"," + value
+    payload = decoded(capture.payload(), codings, limit=limit)
+    if payload.startswith(b"\x1f\x8b"):
+        # A sitemap in a file of its own packing, or a page that was packed without a word of it.
+        payload = decoded([payload], b"gzip", limit=limit)
+    return payload
 
 
 def _through(stream: Iterator[bytes], decode: _Decoder) -> Iterator[bytes]:
@@ -196,6 +207,7 @@ def charset_of(payload: bytes, content_type: str = "") -> str:
     return UTF_8 if charset.startswith("utf-16") else charset
 
 
+@lru_cache(maxsize=256)
 def _known(label: str) -> str | None:
     try:
         name = codecs.lookup(label).name
@@ -205,8 +217,9 @@ def _known(label: str) -> str | None:
     return name if name in _KNOWN else None
 
 
-def transcoded(payload: bytes, charset: str) -> tuple[bytes, str]:
-    """Return *payload* so that markup in it is ASCII, and the character set that it then has."""
+def markup_in(payload: bytes, content_type: str) -> tuple[bytes, str]:
+    """Return *payload*, sent as *content_type*, so that markup in it is ASCII, and its character set."""
+    charset = charset_of(payload, content_type)
     if charset not in _NOT_ASCII_INSIDE:
         return payload, charset
     return payload.decode(charset, "replace").encode(), UTF_8

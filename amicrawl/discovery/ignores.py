@@ -191,7 +191,7 @@ class IgnoreSet:
         *primary* is the start URL that it comes from; without one, expressions with placeholders say
         nothing.
         """
-        expression = self._first(searchable(url), primary)
+        expression = self._first(url if url.isascii() else searchable(url), primary)
         if expression is None:
             return None
         self._hits[expression] += 1

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
 from amicrawl.discovery import css, markup, scripts
-from amicrawl.discovery.coding import UTF_8, charset_of, decoded, text_in, transcoded
+from amicrawl.discovery.coding import UTF_8, charset_of, markup_in, payload_of, text_in
 from amicrawl.discovery.kinds import Found, Kind, Link, kind_of_relation
 from amicrawl.jsontext import parsed
 from amicrawl.seed import NotASeedError, entries_of
@@ -112,7 +112,7 @@ _RELATION = re.compile(r"""(?i);\s*+rel\s*+=\s*+(?:"([^"]*+)|([^\s;,]++))""")
 
 def names_links(url: str, content_type: str) -> bool:
     """Tell whether links are looked for in a page at *url* with that Content-Type."""
-    return _read_as(url, content_type) in _READ or _is_packed_sitemap(url, content_type)
+    return _read_as(url, content_type) in _READ
 
 
 def links_of(
@@ -125,7 +125,7 @@ def links_of(
     """
     content_type = capture.content_type
     limits = _SITEMAP if is_sitemap else DEFAULTS
-    if is_sitemap or _is_packed_sitemap(url, content_type):
+    if is_sitemap:
         content_type = "application/xml"
     read_as = _read_as(url, content_type)
     payload = payload_of(capture, limits.payload) if read_as in _READ else b""
@@ -143,21 +143,6 @@ def links_of(
     return links, payload
 
 
-def payload_of(capture: Capture, limit: int) -> bytes:
-    """Return at most *limit* bytes of the body of *capture*, its codings undone as far as they go."""
-    codings = b",".join(value for name, value in capture.noted if name.lower() == b"content-encoding")
-    payload = decoded(capture.payload(), codings, limit=limit)
-    if payload.startswith(b"\x1f\x8b"):
-        # A sitemap in a file of its own packing, or a page that was packed without a word of it.
-        payload = decoded([payload], b"gzip", limit=limit)
-    return payload
-
-
-def _is_packed_sitemap(url: str, content_type: str) -> bool:
-    media_type = content_type.partition(";")[0].strip().lower()
-    return media_type in _GZIP and url.partition("?")[0].endswith(".xml.gz")
-
-
 def _read_as(url: str, content_type: str) -> str:
     """Return what a page at *url* with that Content-Type is read as: one of `_READ`, or another type."""
     media_type = content_type.partition(";")[0].strip().lower()
@@ -171,6 +156,8 @@ def _read_as(url: str, content_type: str) -> str:
             return _ROBOTS
         if _NAMED_SITEMAP.search(path):
             return _SITEMAP_OF_TEXT
+    if media_type in _GZIP and path.endswith(".xml.gz"):
+        return "application/xml"
     return _MANIFEST if _NAMED_MANIFEST.search(path) else media_type
 
 
@@ -197,10 +184,10 @@ def extract(
         read_as = "text/html"
     of_header = _gathered(_of_fields(fields), limits), url, UTF_8
     if read_as == "text/html":
-        payload, charset = transcoded(payload, charset_of(payload, content_type))
-        html = markup.references(payload, charset)
-        gathered = _gathered(html.found, limits)
-        base = _reference(html.base(), limits)
+        payload, charset = markup_in(payload, content_type)
+        html = markup.Document(payload, charset)
+        gathered = _gathered(html.found(), limits)
+        base = _reference(html.base, limits) if html.base else ""
         page = resolve(url, base) if base and len(base) <= limits.url else url
         return _resolved((of_header, (gathered, page, charset)), limits)
     if read_as == "text/css":

@@ -15,7 +15,7 @@ import re
 from html import unescape
 from html.entities import html5
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from amicrawl.discovery import css, scripts
 from amicrawl.discovery.coding import UTF_8, text_in
@@ -83,21 +83,6 @@ _CANDIDATE = re.compile(r"[\s,]*+(\S++)")
 _DESCRIPTORS = re.compile(r"[^,(]*+(?:\([^)]*+\)?[^,(]*+)*+")
 
 
-class Document(NamedTuple):
-    """What one document says."""
-
-    found: Iterator[Found]
-    """Its references in order; `base` is known when they are through."""
-    base: Callable[[], str]
-    """The first base address in it, as written; empty where there is none."""
-
-
-def references(payload: bytes, charset: str) -> Document:
-    """Read the HTML *payload*, whose markup is ASCII; values are text of *charset*."""
-    reader = _Reader(payload, charset)
-    return Document(reader.found(), lambda: reader.base)
-
-
 def refreshed(text: str) -> str:
     """Return the address in a Refresh field or its like in a document; empty where there is none."""
     match = _REFRESH.match(text[:8192])
@@ -117,17 +102,20 @@ def candidates(text: str) -> Iterator[str]:
             position = descriptors.end() if descriptors else position
 
 
-class _Reader:
+class Document:
     """Walks through one document."""
 
     def __init__(self, payload: bytes, charset: str, nested: int = 0) -> None:
+        """Read the HTML *payload*, whose markup is ASCII; values are text of *charset*."""
         self.base = ""
+        """The first base address in it, as written; empty where there is none, and before `found`."""
         self._nested = nested
         self._imports: dict[str, str] = {}
         self._payload = payload
         self._charset = charset
 
     def found(self) -> Iterator[Found]:
+        """Yield its references in order; `base` is known when they are through."""
         # Only ASCII letters change, so places in one are places in the other.
         lowered = self._payload.lower()
         position = 0
@@ -213,7 +201,7 @@ class _Reader:
         if b"srcdoc" in attributes and self._nested < _MOST_NESTED:
             # Its addresses are relative to this document's base, unless it has one of its own.
             inside = self._value(attributes, b"srcdoc").encode("utf-8", "surrogateescape")
-            yield from _Reader(inside, UTF_8, self._nested + 1).found()
+            yield from Document(inside, UTF_8, self._nested + 1).found()
 
     def _meta(self, attributes: Attributes) -> Iterator[Found]:
         called = attributes.get(b"property") or attributes.get(b"name")
@@ -231,13 +219,13 @@ class _Reader:
             yield self._value(attributes, b"src"), Kind.REQUISITE, "input src"
 
 
-_SPECIAL: dict[bytes, Callable[[_Reader, Attributes], Iterator[Found]]] = {
-    b"base": _Reader._base,  # noqa: SLF001
-    b"link": _Reader._link,  # noqa: SLF001
-    b"meta": _Reader._meta,  # noqa: SLF001
-    b"form": _Reader._form,  # noqa: SLF001
-    b"iframe": _Reader._iframe,  # noqa: SLF001
-    b"input": _Reader._input,  # noqa: SLF001
+_SPECIAL: dict[bytes, Callable[[Document, Attributes], Iterator[Found]]] = {
+    b"base": Document._base,  # noqa: SLF001
+    b"link": Document._link,  # noqa: SLF001
+    b"meta": Document._meta,  # noqa: SLF001
+    b"form": Document._form,  # noqa: SLF001
+    b"iframe": Document._iframe,  # noqa: SLF001
+    b"input": Document._input,  # noqa: SLF001
 }
 
 

@@ -82,8 +82,10 @@ class Scope:
         if isinstance(found, Refused):
             return ScopeDecision(in_scope=False, rule=f"not fetchable: {found.reason}")
         site = self._site_rule(found.url, found.host)
-        if against := self._rule_against(found.url, hops):
-            return ScopeDecision(in_scope=False, rule=against, on_site=bool(site))
+        if self._excluded or self.max_hops is not None:
+            against = self._rule_against(found.url, hops)
+            if against:
+                return ScopeDecision(in_scope=False, rule=against, on_site=bool(site))
         if hops == 0 and kind is Kind.LINK:
             return ScopeDecision(in_scope=True, rule="seed", on_site=True)
         if site:

@@ -18,8 +18,7 @@ import re
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.discovery.coding import charset_of, transcoded
-from amicrawl.discovery.links import payload_of
+from amicrawl.discovery.coding import markup_in, payload_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -97,7 +96,7 @@ class Seen(NamedTuple):
 
 def is_shell(capture: Capture) -> bool | None:
     """Return whether the page in *capture* is a shell; None where it is not HTML."""
-    if not _is_html(capture.content_type):
+    if capture.content_type.partition(";")[0].strip().lower() not in _HTML:
         return None
     return _is_made_by_scripts(payload_of(capture, _READ), capture.content_type)
 
@@ -107,7 +106,7 @@ def is_shell_with(links: Iterable[Link], payload: bytes, content_type: str) -> b
 
     Nearly all pages have more links than a shell, and are not looked into.
     """
-    if not _is_html(content_type):
+    if content_type.partition(";")[0].strip().lower() not in _HTML:
         return None
     anchors = 0
     for link in links:
@@ -118,12 +117,8 @@ def is_shell_with(links: Iterable[Link], payload: bytes, content_type: str) -> b
     return _is_made_by_scripts(payload, content_type)
 
 
-def _is_html(content_type: str) -> bool:
-    return content_type.partition(";")[0].strip().lower() in _HTML
-
-
 def _is_made_by_scripts(payload: bytes, content_type: str) -> bool:
-    document, _ = transcoded(payload, charset_of(payload, content_type))
+    document, _ = markup_in(payload, content_type)
     # A page without scripts is none, and of one with text a little is enough to see that.
     if b"<script" not in document[:_READ].lower():
         return False
@@ -135,8 +130,8 @@ def words_of(capture: Capture) -> Iterator[bytes]:
 
     Lower-case; numbers are among them if they have decimals or five digits.
     """
-    payload = payload_of(capture, _WORDS_READ)
-    lowered = transcoded(payload, charset_of(payload, capture.content_type))[0][:_WORDS_READ].lower()
+    document, _ = markup_in(payload_of(capture, _WORDS_READ), capture.content_type)
+    lowered = document[:_WORDS_READ].lower()
     position = 0
     while (tag := _TAG.search(lowered, position)) is not None:
         yield from _NO_DATES.findall(lowered, position, tag.start())

@@ -245,18 +245,18 @@ def canonical_form(
     return _canonical_form(url, base, policy)
 
 
-# A link is read for its key, and again when the frontier weighs it: with those of its page at most.
-@lru_cache(maxsize=1024)
-def _remembered(url: str | bytes) -> Canonical | Refused:
-    return _canonical_form(url, None, DEFAULT_POLICY)
-
-
-def _canonical_form(url: str | bytes, base: str | bytes | None, policy: Policy) -> Canonical | Refused:
+def _canonical_form(
+    url: str | bytes, base: str | bytes | None = None, policy: Policy = DEFAULT_POLICY
+) -> Canonical | Refused:
     strict = canonicalize(url, base=base, policy=policy)
     if isinstance(strict, Canonical):
         return strict
     found = fetchable(url if base is None else resolved_location(text_of(base), url))
     return strict if isinstance(found, Refused) else _extended(found, policy)
+
+
+# A link is read for its key, and again when the frontier weighs it: with those of its page at most.
+_remembered = lru_cache(maxsize=1024)(_canonical_form)
 
 
 def _extended(found: Fetchable, policy: Policy) -> Canonical:

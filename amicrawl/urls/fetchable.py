@@ -188,9 +188,11 @@ class Base:
     __slots__ = ("_authority", "_origin", "_path", "_query", "_scheme")
 
     def __init__(self, url: str) -> None:
-        page = _BASE.match(without_userinfo(text_of(url).strip(WHITE_SPACE)))
+        text = (url if url.isascii() else text_of(url)).strip(WHITE_SPACE)
+        page = _BASE.match(without_userinfo(text) if "@" in text else text)
         self._scheme, self._authority, self._path, self._query = page.groups("") if page else [""] * 4
-        self._origin = _written(self._scheme + self._authority)
+        origin = self._scheme + self._authority
+        self._origin = origin if origin.isascii() else _written(origin)
 
     def resolve(self, location: str | bytes) -> str:
         """Return the URL that *location* means here, as `resolve` does."""

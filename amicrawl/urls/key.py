@@ -65,7 +65,7 @@ def host_key(group: str) -> int:
 
 def path_key(text: str) -> int:
     """Return the path half for the *text* that makes a URL what it is."""
-    return xxh64_intdigest(_PATH_PREFIX + octets(text))
+    return xxh64_intdigest(_PATH_PREFIX + (text.encode() if text.isascii() else octets(text)))
 
 
 def url_key(
