@@ -7,18 +7,25 @@ where it is kept (that is the record's).
 
 from __future__ import annotations
 
+import os
+import tempfile
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.clock import from_unix_ms
-from amicrawl.message import header_fields, noted_fields, payload_blocks
-from amicrawl.urls import resolve, text_of, without_userinfo
+from amicrawl.errors import OutputError
+from amicrawl.message import header_fields, is_chunked, noted_fields, unchunk
+from amicrawl.urls import resolve, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from datetime import datetime
+    from io import FileIO
+    from pathlib import Path
+
+_READ = 256 * 1024
 
 
 class Truncation(StrEnum):
@@ -93,15 +100,68 @@ class BytesBody:
         return len(self.content)
 
     def blocks(self) -> Iterator[bytes]:
-        """Yield the one block there is, if any."""
-        if self.content:
-            yield self.content
+        """Return the one block there is, if any."""
+        return iter((self.content,) if self.content else ())
 
     def close(self) -> None:
         """Nothing to give back."""
 
 
 NO_BODY = BytesBody()
+
+
+class Spool:
+    """A body that is too large for memory: a temporary file, which grows by `write`.
+
+    It is unlinked from the start, so that a crash leaves nothing behind; `close` gives it back. Reads
+    are positional, so readers and the writer do not affect each other.
+    """
+
+    __slots__ = ("_directory", "_file", "_length")
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._file: FileIO | None = None
+        self._length = 0
+
+    def __len__(self) -> int:
+        """Return the number of bytes written so far."""
+        return self._length
+
+    def write(self, block: bytes) -> None:
+        """Append *block*. Raises OutputError where the temporary file cannot be made or written."""
+        try:
+            if self._file is None:
+                # A named file would outlive a crash; this one has no name from the start.
+                self._file = tempfile.TemporaryFile(dir=self._directory, buffering=0)  # noqa: SIM115
+            rest = memoryview(block)
+            while rest:
+                rest = rest[self._file.write(rest) :]
+        except OSError as error:
+            raise OutputError(
+                f"Cannot write a temporary file in {self._directory}: {error.strerror}. "
+                "Make room there, then run the same command again: a crawl resumes."
+            ) from error
+        self._length += len(block)
+
+    def blocks(self) -> Iterator[bytes]:
+        """Yield what has been written, in order; may be called again, and from another thread."""
+        offset = 0
+        while offset < self._length:
+            if self._file is None or self._file.closed:
+                raise ValueError("This body was closed and cannot be read any more.")
+            block = os.pread(self._file.fileno(), min(_READ, self._length - offset), offset)
+            if not block:
+                raise OutputError(
+                    f"A temporary file in {self._directory} was cut short at byte {offset}."
+                )
+            yield block
+            offset += len(block)
+
+    def close(self) -> None:
+        """Give back the file; a second call does nothing."""
+        if self._file is not None:
+            self._file.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,8 +252,13 @@ class Capture:
         """The first Content-Type of the final response as text; empty where there is none."""
         for name, value in self.noted:
             if name.lower() == b"content-type":
-                return text_of(value)
+                return value.decode("utf-8", "surrogateescape")
         return ""
+
+    @cached_property
+    def is_chunked(self) -> bool:
+        """Whether the body has the chunked transfer coding."""
+        return is_chunked(self.noted)
 
     def header(self, name: bytes) -> bytes | None:
         """Return the first value of the response header *name* (any case), or None."""
@@ -205,7 +270,8 @@ class Capture:
 
         Where the coding is broken, what could be decoded comes first and the rest as it stands.
         """
-        return payload_blocks(self.noted, self.body.blocks())
+        blocks = self.body.blocks()
+        return unchunk(blocks) if self.is_chunked else blocks
 
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})

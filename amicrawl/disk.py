@@ -363,7 +363,8 @@ class Trust:
     @contextmanager
     def at_stake(self) -> Iterator[None]:
         """Check; an error that leaves the block ends the trust: it is not known how much was written."""
-        self.check()
+        if self.failure is not None:
+            raise self.failure
         try:
             yield
         except BaseException as error:

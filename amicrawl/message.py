@@ -30,8 +30,10 @@ NOTED = (
     b"link", b"refresh", b"transfer-encoding",
 )  # fmt: skip
 """Names of fields, in lower case, that each page is checked for."""
-_FIELD = re.compile(rb"\n([^:\r\n]+):[ \t]*([^\r\n]*)")
-_NOTED_FIELD = re.compile(rb"\n(%b):[ \t]*([^\r\n]*)" % b"|".join(NOTED), re.IGNORECASE)
+_VALUE = rb"):[ \t]*+((?:[^\r\n]*[^ \t\r\n])?)"
+_FIELD = re.compile(rb"\n([^:\r\n]+" + _VALUE)
+NOTED_FIELD = re.compile(rb"\n(" + b"|".join(NOTED) + _VALUE, re.IGNORECASE)
+"""Finds those of `header_fields` whose names are in `NOTED`, in a head that `REGULAR_HEAD` matches."""
 
 
 def end_of_head(data: bytes | bytearray, start: int = 0) -> int | None:
@@ -63,7 +65,7 @@ def final_head(head: bytes) -> bytes:
     """Return the last header section of *head*: the final response, without interim (1xx) ones."""
     start = 0
     while (status := _status_at(head, start)) is not None and is_interim(status):
-        end = end_of_head(head, _behind_empty_lines(head, start))
+        end = end_of_head(head, behind_empty_lines(head, start))
         if end is None or end >= len(head):
             break
         start = end
@@ -81,11 +83,12 @@ def status_of(head: bytes) -> int | None:
 
 
 def _status_at(head: bytes, start: int) -> int | None:
-    match = _STATUS_LINE.match(head, _behind_empty_lines(head, start))
+    match = _STATUS_LINE.match(head, behind_empty_lines(head, start))
     return int(match[1]) if match else None
 
 
-def _behind_empty_lines(head: bytes, start: int) -> int:
+def behind_empty_lines(head: bytes | bytearray, start: int) -> int:
+    """Return the offset of the first line of *head* from *start* on that is not empty."""
     match = _EMPTY_LINES.match(head, start)
     return match.end() if match else start
 
@@ -97,7 +100,8 @@ def header_fields(head: bytes) -> list[tuple[bytes, bytes]]:
     before the colon are dropped from the name.
     """
     if REGULAR_HEAD.fullmatch(head):
-        return fields_of_regular(head, _FIELD)
+        regular: list[tuple[bytes, bytes]] = _FIELD.findall(head)
+        return regular
     fields: list[tuple[bytes, bytes]] = []
     folded: list[bytes] = []
     for line in final_head(head).lstrip(b"\r\n").split(b"\n")[1:]:
@@ -118,19 +122,6 @@ def header_fields(head: bytes) -> list[tuple[bytes, bytes]]:
 def noted_fields(head: bytes) -> list[tuple[bytes, bytes]]:
     """Return those of `header_fields` whose names are in `NOTED`."""
     return [field for field in header_fields(head) if field[0].lower() in NOTED]
-
-
-def fields_of_regular(
-    head: bytes, pattern: re.Pattern[bytes] = _NOTED_FIELD
-) -> list[tuple[bytes, bytes]]:
-    """Return those of `header_fields` that *pattern* finds in *head*, which `REGULAR_HEAD` matches.
-
-    By default those whose names are in `NOTED`.
-    """
-    fields: list[tuple[bytes, bytes]] = pattern.findall(head)
-    if b" \r" in head or b"\t\r" in head:
-        fields = [(name, value.rstrip(b" \t")) for name, value in fields]
-    return fields
 
 
 def _unfolded(name: bytes, value: bytes, folded: list[bytes]) -> tuple[bytes, bytes]:

@@ -1,6 +1,6 @@
 """The browser: pages that scripts make, archived byte for byte over the crawl's own wire.
 
-    row -> PageVisit -> document, fetched as ever -> Chromium, whose only way out is the proxy
+    row -> Visit.show -> document, fetched as ever -> Chromium, whose only way out is the proxy
                                                         |
            records, rows, gates, robots.txt  <-- PageExchanges <-- proxy
 

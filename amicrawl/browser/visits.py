@@ -1,6 +1,6 @@
 """Visits of pages in a browser: the seam between a crawl and Chromium.
 
-`PageVisit` is a visit whose exchange goes on after the document has come: if that is a page, it is
+A visit's exchange goes on after the document has come (`Visit.show`): if that is a page, it is
 opened in a browser, and all that its scripts request goes over the wire of the crawl (`exchanges`).
 The document itself is fetched as ever, with the fields that Chromium would send, so that failures,
 redirects, retries and pace are those of any crawl. Its record is the last of the page's: a crawl that is
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from amicrawl.browser.chromium import find_chromium
 from amicrawl.browser.records import Excluded, Rendered, resources_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from amicrawl.crawl import Links, Run, Ticket
     from amicrawl.fetch import WireRequest
-    from amicrawl.frontier import Offer, Settled
+    from amicrawl.frontier import Offer
     from amicrawl.record import CaptureItem
 
 _PAGE_TYPES = (b"text/html", b"application/xhtml+xml")
@@ -55,37 +55,6 @@ class PageCapture(Capture):
     rendered: Rendered
     used: Mapping[str, int]
     """The status of each URL that the page requested."""
-
-
-class Show(Protocol):
-    """What opens pages."""
-
-    def __call__(
-        self, ticket: Ticket, request: WireRequest, fetch: Callable[[WireRequest], Awaitable[Capture]]
-    ) -> Awaitable[Capture]:
-        """Return what *fetch* brings for *request*, opened in a browser if it is a page."""
-
-
-@dataclass(frozen=True, eq=False)
-class PageVisit(Visit):
-    """Visits rows, and opens those that are pages in a browser."""
-
-    show: Show = field(kw_only=True)
-
-    def exchange(self, ticket: Ticket, request: WireRequest) -> Awaitable[Capture]:
-        """Carry *request* out, and all that its page requests."""
-        fetch = super().exchange
-        return self.show(ticket, request, lambda sent: fetch(ticket, sent))
-
-    def settle(self, ticket: Ticket, now: float | None = None) -> Settled:
-        """Give the frontier the outcome of *ticket*, and have that written at once.
-
-        The links of a page are in no record, so a crawl that is killed opens it again unless it was
-        settled. Writing takes some 100 microseconds, and a page takes seconds.
-        """
-        settled = super().settle(ticket, now)
-        self.frontier.flush()
-        return settled
 
 
 @dataclass(frozen=True, eq=False)
@@ -148,13 +117,10 @@ class Browsing(CrawlExtension):
         """Return the Unix milliseconds before which nothing counts: a recrawl requests again."""
         return unix_ms_now() if self._run.spec.continues else 0
 
-    def _visit(self, visit: Visit) -> PageVisit:
+    def _visit(self, visit: Visit) -> Visit:
         self._usual = visit
-        same = {each.name: getattr(visit, each.name) for each in fields(visit)}
-        same["keep"] = self._keep
-        if visit.links is not None:
-            same["links"] = ShownLinks(visit.links, self._run)
-        return PageVisit(**same, show=self._show)
+        links = None if visit.links is None else ShownLinks(visit.links, self._run)
+        return replace(visit, keep=self._keep, links=links, show=self._show)
 
     async def _closed(self) -> None:
         await self._pool.close()
@@ -291,4 +257,4 @@ def _own_behaviour(path: str) -> str:
         raise InputError(f"{path} cannot be read as a script: {error}. Name another file.") from error
 
 
-__all__ = ["Browsing", "PageCapture", "PageVisit"]
+__all__ = ["Browsing", "PageCapture"]

@@ -1,8 +1,9 @@
-"""What a visit is given, what it finds out, and the decision on its URL: values. Pure."""
+"""What a visit is given and finds out, the decision on its URL, and the counts of all: values. Pure."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from amicrawl.politeness import retry_after_seconds
 from amicrawl.record import OF_SEED, Provenance, description_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable
 
     from amicrawl.capture import Capture, Failure
     from amicrawl.fetch import WireRequest
@@ -85,8 +86,6 @@ class Ticket:
     """What the frontier learns; None while, or where, nothing was fetched."""
     redirect_to: str = ""
     """The target of a redirect, resolved and as found; empty for any other response."""
-    offers: Sequence[Offer] = ()
-    """What the page leads to, as far as this crawl takes it."""
 
 
 _LINKS = {
@@ -169,3 +168,105 @@ def _retry_after(capture: Capture) -> float:
     if not value:
         return 0.0
     return retry_after_seconds(value, now=capture.started_ms / 1000, cap=_LONGEST_WAIT)
+
+
+CLASSES = ("ok", "unchanged", "redirect", "client_error", "server_error", "failed", "skipped")
+"""The counts of which each row of the index is in exactly one."""
+
+STATS = {
+    **{name: f"amicrawl/fetches/{name}" for name in CLASSES},
+    "rows": "amicrawl/rows",
+    "bytes_received": "amicrawl/bytes_received",
+    "seeds_read": "amicrawl/seeds/read",
+    "seeds_bad": "amicrawl/seeds/bad",
+    "seeds_elsewhere": "amicrawl/seeds/elsewhere",
+    "seeds_known": "amicrawl/seeds/known",
+}
+"""The stats key under which each count is found when the crawl has ended."""
+
+
+@dataclass(slots=True)
+class Tally:
+    """Counts of one crawl. Every row of the index is in exactly one of the classes."""
+
+    ok: int = 0
+    """2xx and other responses that are in no class below, unchanged ones excepted."""
+    unchanged: int = 0
+    """Responses equal to an earlier capture."""
+    redirect: int = 0
+    """3xx responses."""
+    client_error: int = 0
+    """4xx responses."""
+    server_error: int = 0
+    """5xx responses."""
+    failed: int = 0
+    """Fetches that brought no response."""
+    skipped: int = 0
+    """URLs that were not requested: host given up, robots.txt, the crawl's own rules."""
+    bytes_received: int = 0
+    """Bytes of response heads and bodies as received."""
+    seeds_read: int = 0
+    """Seeds that the reader delivered."""
+    seeds_bad: int = 0
+    """Lines of the seed list that could not be used."""
+    seeds_elsewhere: int = 0
+    """Seeds that belong to another shard."""
+    seeds_known: int = 0
+    """Seeds that were already in the frontier."""
+    seeds_ended: bool = False
+    """Whether the seed list was read to its end, so that the total is known."""
+    seeds_announced: int | None = None
+    """How many entries the seed list has, counted ahead of the reading; None where not known yet."""
+    failures: Counter[str] = field(default_factory=Counter)
+    """Rows without a response, by the first word of the index's `error` column."""
+    on_count: list[Callable[[CaptureItem], None]] = field(default_factory=list)
+    """Called with every row of the index once it is counted; each costs time per fetch."""
+
+    @property
+    def responses(self) -> int:
+        """Fetches that brought a response, whatever its status."""
+        return self.ok + self.unchanged + self.redirect + self.client_error + self.server_error
+
+    @property
+    def rows(self) -> int:
+        """Rows of the index so far."""
+        return self.responses + self.failed + self.skipped
+
+    @property
+    def reached_nothing(self) -> bool:
+        """Whether something was requested and no response came, or no seed was for this shard."""
+        is_elsewhere = bool(self.seeds_read) and self.seeds_elsewhere == self.seeds_read
+        return is_elsewhere or (self.failed > 0 and not self.responses)
+
+    def count(self, item: CaptureItem) -> None:
+        """Put *item*, which is kept, into its class, and tell those who listen."""
+        capture = item.capture
+        self.bytes_received += capture.received
+        if 200 <= capture.status < 300 and not item.unchanged and capture.failure is None:
+            self.ok += 1
+        else:
+            self.add(capture.status, capture.failure, unchanged=item.unchanged)
+        for heard in self.on_count:
+            heard(item)
+
+    def add(self, status: int, failure: Failure | None, *, unchanged: bool, rows: int = 1) -> None:
+        """Count *rows* rows of the index that say this."""
+        if failure is not None:
+            name = "skipped" if failure.never_requested else "failed"
+            self.failures[failure.value] += rows
+        elif unchanged:
+            name = "unchanged"
+        elif status >= 500:
+            name = "server_error"
+        else:
+            name = {3: "redirect", 4: "client_error"}.get(status // 100, "ok")
+        setattr(self, name, getattr(self, name) + rows)
+
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts by name, `rows` included."""
+        return {name: getattr(self, name) for name in STATS}
+
+    def as_stats(self) -> dict[str, int]:
+        """Return the counts by Scrapy's stats key, for tools that look there when a crawl has ended."""
+        counts = self.as_dict()
+        return {key: counts[name] for name, key in STATS.items()}

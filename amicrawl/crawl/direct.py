@@ -18,27 +18,28 @@ from amicrawl.crawl.arguments import reads_responses
 from amicrawl.crawl.decision import DONE, NO_TURN, Disposition, Ticket
 from amicrawl.crawl.downloader import ArchiveDownloader
 from amicrawl.crawl.handler import WireHandler
-from amicrawl.crawl.internals import Signaller
+from amicrawl.crawl.internals import Signaller, is_closing
 from amicrawl.crawl.links import MAX_BODY, PROVENANCE, RedirectLinks
 from amicrawl.crawl.middlewares import AsFoundRedirectMiddleware, PolitenessMiddleware
 from amicrawl.crawl.pipelines import CapturePipeline
-from amicrawl.crawl.requests import RowRequests, default_fields
+from amicrawl.crawl.requests import conditions_of, default_fields
 from amicrawl.crawl.responses import Fetched, bare_response, exception_of
 from amicrawl.crawl.robots import RobotsMiddleware
+from amicrawl.fetch import WireRequest
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, fetchable, text_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from scrapy.crawler import Crawler
     from scrapy.http import Response
 
     from amicrawl.capture import Capture, Failure
+    from amicrawl.crawl.credentials import Credentials
     from amicrawl.crawl.decision import Decision
     from amicrawl.crawl.run import Run
     from amicrawl.crawl.visit import Exchanger, Fetch, Links, Rule, Visit
-    from amicrawl.fetch import WireRequest
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +77,7 @@ def _obstacles(crawler: Crawler, run: Run) -> Iterator[str]:
             yield f"{_name(pipeline)} is among the item pipelines"
 
 
-def direct_visit(crawler: Crawler, run: Run, announcements: Announcements) -> Visit:
+def direct_visit(crawler: Crawler, run: Run, engine_side: EngineSide) -> Visit:
     """Return what visits rows directly, by the rules of the middlewares in their order."""
     downloader: Any = crawler.engine.downloader
     middlewares = downloader.middleware.middlewares
@@ -104,7 +105,7 @@ def direct_visit(crawler: Crawler, run: Run, announcements: Announcements) -> Vi
         links=links,
         rules=rules,
         request_of=RowRequests(fields, run.credentials),
-        wire=announcements,
+        wire=engine_side,
     )
     politeness = next((each for each in middlewares if type(each) is PolitenessMiddleware), None)
     for each in middlewares:
@@ -115,7 +116,7 @@ def direct_visit(crawler: Crawler, run: Run, announcements: Announcements) -> Vi
                 politeness,
                 RowRequests(fields[:-1], run.credentials),
                 most_redirects=0 if redirects is None else redirects.max_redirect_times,
-                on_visited=announcements.visited,
+                on_visited=engine_side.visited,
             )
     return visit if run.visits_by is None else run.visits_by(visit)
 
@@ -178,25 +179,61 @@ class DirectRequests:
         return decision
 
 
-class Announcements:
-    """What Scrapy's components learn of rows that are visited directly: figures, signals, log lines.
+class RowRequests:
+    """What goes over the wire for what is visited without Scrapy."""
 
+    def __init__(self, defaults: Sequence[tuple[bytes, bytes]], credentials: Credentials) -> None:
+        """*defaults* and *credentials* are those of `wire_request`."""
+        self._defaults = tuple(defaults)
+        self._credentials = credentials
+        self._usual = WireRequest("", fields=self._defaults, proxy=credentials.proxy)[2:]
+        self._is_secretive = bool(credentials.auth or credentials.cookies)
+
+    def __call__(self, seed: Seed) -> WireRequest | Refused:
+        """Return what is sent for the row of *seed*, or why nothing can be."""
+        target = fetchable(seed.url)
+        if isinstance(target, Refused):
+            return target
+        # Nearly all rows request the same but for the URL.
+        request = WireRequest(target.url, target.wire_url, *self._usual)
+        if seed.etag or seed.last_modified:
+            request = request._replace(fields=[*self._defaults, *conditions_of(seed)])
+        if self._is_secretive:
+            fields, hidden = self._credentials.added_to(request.fields, target)
+            request = request._replace(fields=fields, hidden=hidden)
+        return request
+
+
+class EngineSide:
+    """What Scrapy says of rows that are visited directly, and learns of them.
+
+    Its engine lets them begin or not; its components learn figures, signals and log lines.
     To the visits it is *wire*, and sends the signals that Scrapy sends around a download.
     """
 
     fetch: Fetch
     """Carries a request out, as any wire does."""
 
-    def __init__(self, crawler: Crawler, wire: Exchanger) -> None:
+    def __init__(self, crawler: Crawler, run: Run, wire: Exchanger) -> None:
+        """Begin nothing while *run* is paused or ending."""
         self._crawler = crawler
+        self._run = run
         self._wire = wire
         self._signals = Signaller(crawler)
-        self.look()
+        self.is_heard = False
+        self.fetch = wire.fetch
 
-    def look(self) -> None:
-        """Find out whether a component listens to the signals of a download, for what begins now."""
-        self._is_heard = self._signals.is_heard(_OF_A_DOWNLOAD)
-        self.fetch = self._observed if self._is_heard else self._wire.fetch
+    def may_start(self) -> bool:
+        """Tell whether something may be started now, by the crawl's word and by that of the engine.
+
+        Whether a component listens to the signals of a download is found out with that.
+        """
+        run, crawler = self._run, self._crawler
+        if run.stopping or run.paused or crawler.engine.paused or is_closing(crawler):
+            return False
+        self.is_heard = self._signals.is_heard(_OF_A_DOWNLOAD)
+        self.fetch = self._observed if self.is_heard else self._wire.fetch
+        return run.may_write()
 
     @property
     def is_closing(self) -> bool:
@@ -220,7 +257,7 @@ class Announcements:
         if decision is NO_TURN:
             self._crawler.stats.inc_value("amicrawl/addresses/waits")
         elif decision is DONE and ticket.capture is not None:
-            if self._is_heard:
+            if self.is_heard:
                 request = _request(ticket.capture.url)
                 response = _response(request, ticket.capture)
                 self._signals.send(

@@ -13,7 +13,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Protocol
 
-from amicrawl.crawl.decision import Ticket
+from amicrawl.crawl.decision import DONE, Ticket
 from amicrawl.errors import AmicrawlError
 
 if TYPE_CHECKING:
@@ -30,11 +30,14 @@ _AT_ONCE = 32
 """Visits that are started before those under way get a turn of the event loop."""
 
 
-class Announcing(Protocol):
-    """What tells others of visits."""
+class Overseer(Protocol):
+    """What lets visits begin, and learns of them."""
 
-    def look(self) -> None:
-        """Find out who listens, for the visits that are started now."""
+    def may_start(self) -> bool:
+        """Tell whether anything may be started now; `wake` is to be called when that has changed."""
+
+    is_heard: bool
+    """Whether anyone listens to what a visit that is done says."""
 
     def visited(self, ticket: Ticket, decision: Decision) -> None:
         """Announce that the row of *ticket* was visited, with *decision*."""
@@ -50,21 +53,16 @@ class Dispatcher:
         visit: Visit,
         *,
         clock: Callable[[], float],
-        may_start: Callable[[], bool],
         on_idle: Callable[[], None],
-        announcements: Announcing,
+        overseer: Overseer,
     ) -> None:
-        """*may_start* says whether anything may be started at all; `wake` when that has changed.
-
-        *on_idle* is called when nothing waits and nothing is under way.
-        """
+        """*on_idle* is called when nothing waits and nothing is under way."""
         self._frontier = frontier
         self._pacing = pacing
         self._visit = visit
         self._clock = clock
-        self._may_start = may_start
         self._on_idle = on_idle
-        self._announcements = announcements
+        self._overseer = overseer
         self._visits: dict[asyncio.Task[Decision], Ticket] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._is_due = False
@@ -97,15 +95,16 @@ class Dispatcher:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if self._drains or not self._may_start():
+        if self._drains or not self._overseer.may_start():
             return
-        self._announcements.look()
         now = self._clock()
         try:
             if self._start_some(now):
                 self.wake()
                 return
-            moment = self._pacing.first_moment(self._frontier.next_moment(now))
+            moment = self._frontier.next_moment(now)
+            if self._pacing.has_turns:
+                moment = self._pacing.first_moment(moment)
         except AmicrawlError as fault:
             self._visit.fail(fault)
             return
@@ -123,7 +122,7 @@ class Dispatcher:
         """Start what may be started at *now*, up to a number; return whether there may be more."""
         assert self._loop is not None
         pacing, bandwidth = self._pacing, self._pacing.bandwidth
-        if not pacing.may_release(now):
+        if pacing.has_turns and not pacing.may_release(now):
             return False
         for _ in range(_AT_ONCE):
             dispatch = self._frontier.next(now)
@@ -143,7 +142,9 @@ class Dispatcher:
             if (error := task.exception()) is not None:
                 logger.error("A visit failed, which is a fault of amicrawl.", exc_info=error)
             else:
-                self._announcements.visited(ticket, task.result())
+                decision, side = task.result(), self._overseer
+                if decision is not DONE or side.is_heard:
+                    side.visited(ticket, decision)
         self.wake()
         if not self._visits and not self._frontier.has_pending():
             self._on_idle()

@@ -12,6 +12,7 @@ import asyncio
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy import signals
@@ -62,7 +63,7 @@ class CrawlExtension:
     def _repeat(self, act: Callable[[], None], *, every: float) -> None:
         """Call *act* now and then *every* so many seconds, until `_stop_timer`."""
         self._timer = asyncio.get_running_loop().call_later(
-            every, lambda: self._repeat(act, every=every)
+            every, partial(self._repeat, act, every=every)
         )
         act()
 
@@ -174,11 +175,8 @@ class Closing(CrawlExtension):
         """Look whether the crawl was asked to stop (Scrapy sends no signal for it), or must."""
         if self._run.recorder.fault is not None and not self._run.stopping:
             self._run.end("output_failed")
-        elif not self._run.spec.is_guest and self._is_closing():
+        elif not self._run.spec.is_guest and internals.is_closing(self._crawler):
             self._bound_the_drain()
-
-    def _is_closing(self) -> bool:
-        return internals.is_closing(self._crawler)
 
     def _bound_the_drain(self) -> None:
         now = self._run.clock()

@@ -76,6 +76,8 @@ class Pacing:
         """None where the time for the whole exchange is all that counts."""
         if config.timeout_floor:
             self.first_byte_timeout = AdaptiveTimeout(config.timeout_floor, config.timeout)
+        self.has_turns = self.addresses is not None or self.bandwidth is not None
+        """Whether anything but the gates of hosts decides: if not, `may_release` and `admit` say yes."""
 
     def opens_at(self) -> float:
         """Return the moment from which anything may be released; it may be long past."""
@@ -98,8 +100,8 @@ class Pacing:
         None where there is none.
         """
         called = None if self.addresses is None else self.addresses.next_moment()
-        known = [moment for moment in (*moments, called) if moment is not None]
-        return max(min(known), self.opens_at()) if known else None
+        earliest = min((inf if each is None else each for each in (*moments, called)), default=inf)
+        return None if earliest == inf else max(earliest, self.opens_at())
 
     def may_start(self, host: int, now: float) -> bool:
         """Return whether the gate of *host* is open at *now*."""
@@ -202,10 +204,9 @@ class Pacing:
         outcome, opens, host = ticket.outcome, -inf, ticket.host
         if host is None:
             return
-        started = self.gates.started(host)
         if outcome is None:
             # Cut off or put back: a request that went out keeps its distance, back-off included.
-            opens = started + self.pace.interval(host)
+            opens = self.gates.started(host) + self.pace.interval(host)
         else:
             pace = self.pace.responded(
                 host,
@@ -215,7 +216,9 @@ class Pacing:
                 latency=outcome.latency_ms / 1000,
                 retry_after=outcome.retry_after,
             )
-            opens = max(started + pace.interval, pace.until)
+            # The gate keeps the usual delay by itself.
+            if pace.interval > self.pace.rules.delay or pace.until > now:
+                opens = max(self.gates.started(host) + pace.interval, pace.until)
             if outcome.status in BUSY:
                 self.gates.probe(host, on=True)
             elif outcome.status and host in self.gates.probed:

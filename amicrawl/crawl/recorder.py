@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
@@ -17,8 +18,6 @@ from amicrawl.disk import OUT_OF_MEMORY, is_want_of_memory
 from amicrawl.errors import AmicrawlError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from amicrawl.record import CaptureItem
 
 _BATCH_ITEMS = 64
@@ -113,11 +112,17 @@ class Recorder:
         more = True
         while more:
             (items, futures), more = self._take()
-            self._guarded(self._write, items)
-            if futures:
-                self._in_loop(self._resolve, futures)
-        self._guarded(self._seal_keeper)
-        self._in_loop(self._resolve_sealed)
+            if self.fault is None:
+                try:
+                    self._write(items)
+                    if not more and self._keeper is not None:
+                        self._keeper.seal()
+                except Exception as error:  # noqa: BLE001  # a thread that dies in silence hangs the crawl
+                    self.fault = _fault_of(error)
+            if (loop := self._loop) is not None and (futures or not more):
+                # The loop may be closed at any moment: then no task waits any more.
+                with suppress(RuntimeError):
+                    loop.call_soon_threadsafe(self._resolve, futures, not more)
 
     def _take(self) -> tuple[Batch, bool]:
         """Return what waits, at most one batch, and whether more may come."""
@@ -148,37 +153,7 @@ class Recorder:
         # One commit in a lull is enough: after a second it has forced everything to disk.
         self._unforced = bool(items)
 
-    def _seal_keeper(self) -> None:
-        if self._keeper is not None:
-            self._keeper.seal()
-
-    def _guarded(self, step: Callable[..., None], *arguments: object) -> None:
-        """Run *step* unless the disk has failed before; remember the first failure."""
-        if self.fault is not None:
-            return
-        try:
-            step(*arguments)
-        except AmicrawlError as error:
-            self.fault = error
-        except (MemoryError, ImportError, RuntimeError) as error:
-            self.fault = _of_memory(error) if is_want_of_memory(error) else _of_ours(error)
-        except OSError as error:
-            self.fault = OutputError(f"Writing failed: {error}. Repair the disk and start again.")
-        except Exception as error:  # noqa: BLE001  # a thread that dies in silence would hang the crawl
-            self.fault = _of_ours(error)
-
-    def _in_loop(self, callback: Callable[..., None], *arguments: object) -> None:
-        """Run *callback* on the event loop, where there still is one."""
-        loop = self._loop
-        if loop is None or loop.is_closed():
-            return
-        try:
-            loop.call_soon_threadsafe(callback, *arguments)
-        except RuntimeError:
-            # The loop was closed between the question and the call: no task waits any more.
-            return
-
-    def _resolve(self, futures: list[asyncio.Future[None]]) -> None:
+    def _resolve(self, futures: list[asyncio.Future[None]], is_sealed: bool) -> None:  # noqa: FBT001  # by the loop
         for future in futures:
             if future.done():
                 continue
@@ -186,10 +161,19 @@ class Recorder:
                 future.set_result(None)
             else:
                 future.set_exception(self.fault)
-
-    def _resolve_sealed(self) -> None:
-        if self._sealed is not None and not self._sealed.done():
+        if is_sealed and self._sealed is not None and not self._sealed.done():
             self._sealed.set_result(None)
+
+
+def _fault_of(error: Exception) -> AmicrawlError:
+    """Return what ends the crawl because of *error*, which writing has raised."""
+    if isinstance(error, AmicrawlError):
+        return error
+    if isinstance(error, (MemoryError, ImportError, RuntimeError)):
+        return _of_memory(error) if is_want_of_memory(error) else _of_ours(error)
+    if isinstance(error, OSError):
+        return OutputError(f"Writing failed: {error}. Repair the disk and start again.")
+    return _of_ours(error)
 
 
 def _of_memory(error: Exception) -> AmicrawlError:

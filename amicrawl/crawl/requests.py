@@ -171,7 +171,7 @@ def wire_request(
     if request.headers:
         fields += [(name, value) for name, values in request.headers.items() for value in values or ()]
     if seed is not None:
-        fields += _conditions(seed)
+        fields += conditions_of(seed)
     hidden: frozenset[bytes] = frozenset()
     if credentials is not None:
         fields, hidden = credentials.added_to(fields, target)
@@ -191,32 +191,7 @@ def wire_request(
     )
 
 
-class RowRequests:
-    """What goes over the wire for what is visited without Scrapy."""
-
-    def __init__(self, defaults: Sequence[tuple[bytes, bytes]], credentials: Credentials) -> None:
-        """*defaults* and *credentials* are those of `wire_request`."""
-        self._defaults = tuple(defaults)
-        self._credentials = credentials
-        self._usual = WireRequest("", fields=self._defaults, proxy=credentials.proxy)[2:]
-        self._is_secretive = bool(credentials.auth or credentials.cookies)
-
-    def __call__(self, seed: Seed) -> WireRequest | Refused:
-        """Return what is sent for the row of *seed*, or why nothing can be."""
-        target = fetchable(seed.url)
-        if isinstance(target, Refused):
-            return target
-        # Nearly all rows request the same but for the URL.
-        request = WireRequest(target.url, target.wire_url, *self._usual)
-        if seed.etag or seed.last_modified:
-            request = request._replace(fields=[*self._defaults, *_conditions(seed)])
-        if self._is_secretive:
-            fields, hidden = self._credentials.added_to(request.fields, target)
-            request = request._replace(fields=fields, hidden=hidden)
-        return request
-
-
-def _conditions(seed: Seed) -> Fields:
+def conditions_of(seed: Seed) -> Fields:
     """Return the fields that request the page only if it differs from the earlier capture."""
     fields = []
     for name, value in ((b"If-None-Match", seed.etag), (b"If-Modified-Since", seed.last_modified)):

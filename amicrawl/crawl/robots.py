@@ -158,7 +158,7 @@ class RobotsMiddleware:
             self._heed(origin, verdict, url)
         refused = None
         if policy is Robots.OBEY or is_bound(policy, is_requisite=bool(words.get(REQUISITE))):
-            allowed = verdict.allows(url)
+            allowed = verdict.allows(url) if verdict.rules is None else verdict.rules.allows(url)
             refused = None if allowed else self._refusal(verdict, ticket, waits=allowed is None)
         if refused is None and is_new and _is_row(ticket) and self._spaces_requests(ticket):
             # robots.txt was a request to this host; the page is the next one, and waits for its turn.

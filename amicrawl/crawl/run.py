@@ -7,7 +7,7 @@ settings. The add-on holds one `Run`; a component takes it with `run_of(crawler)
 from __future__ import annotations
 
 import time
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Capture, Failure
@@ -97,6 +97,7 @@ class Run(CrawlState):
         """What paces the crawl and what it ignores, by who says so."""
         self.limit = InflightLimit(config.inflight_start, config.inflight_min, config.inflight_max)
         self.limit.change_maximum(most_at_once(config.inflight_max))
+        self.limit.on_growth = self.wake
         self.breaker = HostBreaker(config.host_fail_threshold, max_retries=config.max_retries)
         self.overrides = HostOverrides(config.host_overrides, key_of=self.key_of)
         """What holds for single hosts."""
@@ -105,7 +106,7 @@ class Run(CrawlState):
         self.left_out = LeftOut(config.directory, record=self.record_skipped)
         """The lines of the seed list for which nothing is requested."""
         # Late: the visit opens the frontier.
-        self.reading = ResponsesInUse(lambda ticket: self.visit.settle(ticket))  # noqa: PLW0108
+        self.reading = ResponsesInUse(lambda ticket: self.visit.response_read(ticket))  # noqa: PLW0108
         """The rows whose responses callbacks are reading."""
         self.exchanges = Exchanges()
         """The exchanges on the wire."""
@@ -119,8 +120,10 @@ class Run(CrawlState):
         """Called with the sitemaps that a robots.txt names, once for each origin."""
         self.disk, self.status_disk = Disk(), Disk()
         """What the output is written with, and what may be left out: the latter never waits."""
-        self.may_write: Callable[[], bool] = lambda: True
+        self.may_write: Callable[[], bool] = partial(bool, True)  # noqa: FBT003
         """Tells whether the directory is this crawl's to write to at the moment."""
+        self.has_frontier = False
+        """Whether the frontier is open: it was used, and is not closed yet."""
         self._frontier_closed = False
 
     def lease_output(self, may_write: Callable[[], bool], *, disk: Disk, status_disk: Disk) -> None:
@@ -138,11 +141,6 @@ class Run(CrawlState):
         """What looks host names up, for everything that fetches."""
         return make_resolver(self.config)
 
-    def _looked_at_loop(self, late: float) -> None:
-        """Note that the event loop is *late* by so many seconds; look again where more may start."""
-        if self.limit.lagged(late):
-            self.wake()
-
     @cached_property
     def wire(self) -> Wire:
         """What requests go over; made when the first is sent."""
@@ -150,7 +148,7 @@ class Run(CrawlState):
             self.config,
             resolver=self.resolver,
             patience=self.pacing.first_byte_timeout,
-            on_lag=self._looked_at_loop,
+            on_lag=self.limit.lagged,
         )
 
     @cached_property
@@ -240,17 +238,13 @@ class Run(CrawlState):
             lost_urls=repaired.lost_urls,
         )
         frontier, self.resumed = opening.frontier(now=self.clock())
+        self.has_frontier = True
         return frontier
 
     @property
     def index_rows(self) -> int:
         """How many rows the index has: those of earlier crawls, and those that are kept by now."""
         return self.resumed.index_rows + self.tally.rows
-
-    @property
-    def has_frontier(self) -> bool:
-        """Whether the frontier is open: it was used, and is not closed yet."""
-        return "frontier" in vars(self) and not self._frontier_closed
 
     @property
     def takes_offers(self) -> bool:
@@ -375,7 +369,7 @@ class Run(CrawlState):
 
     def _close_frontier(self) -> None:
         """Write the frontier down as it stands; what keeps it from that is the run's fault."""
-        frontier, self._frontier_closed = self.frontier, True
+        frontier, self.has_frontier, self._frontier_closed = self.frontier, False, True
         if self.recorder.fault is not None or not self.may_write():
             frontier.abandon()
             return

@@ -18,7 +18,7 @@ from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.crawl import internals
 from amicrawl.crawl.decision import Ticket
-from amicrawl.crawl.direct import Announcements, direct_visit, obstacle
+from amicrawl.crawl.direct import EngineSide, direct_visit, obstacle
 from amicrawl.crawl.dispatcher import Dispatcher
 from amicrawl.crawl.links import META_JSON
 from amicrawl.crawl.requests import (
@@ -189,24 +189,16 @@ class FrontierScheduler(BaseScheduler):
         if against := obstacle(crawler, run):
             logger.debug("Every URL goes by Scrapy's engine: %s.", against)
             return
-        announcements = Announcements(crawler, run.wire)
+        engine_side = EngineSide(crawler, run, run.wire)
         run.dispatcher = Dispatcher(
             run.frontier,
             run.pacing,
-            direct_visit(crawler, run, announcements),
+            direct_visit(crawler, run, engine_side),
             clock=run.clock,
-            may_start=self._may_start,
             on_idle=lambda: internals.wake(crawler),
-            announcements=announcements,
+            overseer=engine_side,
         )
         run.dispatcher.start()
-
-    def _may_start(self) -> bool:
-        """Tell whether the crawl may start something, by its own word and by that of the engine."""
-        run, engine = self._run, self._crawler.engine
-        if run.stopping or run.paused or engine.paused or internals.is_closing(self._crawler):
-            return False
-        return run.may_write()
 
     def _from_frontier(self, now: float) -> Request | None:
         if self._run.dispatcher is not None:

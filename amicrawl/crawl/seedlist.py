@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from amicrawl.crawl.arguments import SeedArguments
-    from amicrawl.crawl.state import Tally
+    from amicrawl.crawl.decision import Tally
     from amicrawl.seed import SeedFault, SeedFormat, SeedReader
 
 logger = logging.getLogger(__name__)

@@ -78,6 +78,15 @@ class Fetch(Protocol):
         """Return what was sent and received; *departs* is called just before a server is contacted."""
 
 
+class Show(Protocol):
+    """What opens pages in a browser."""
+
+    def __call__(
+        self, ticket: Ticket, request: WireRequest, fetch: Callable[[WireRequest], Awaitable[Capture]]
+    ) -> Awaitable[Capture]:
+        """Return what *fetch* brings for *request*, opened in a browser if it is a page."""
+
+
 class Exchanger(Protocol):
     """What carries requests out."""
 
@@ -146,6 +155,8 @@ class Visit:
     """Returns why the crawl does not take a row any more; None where it takes all."""
     links: Links | None = None
     """None where what pages lead to is not taken here."""
+    show: Show | None = None
+    """What opens pages in a browser; None where nothing does."""
 
     async def visit(self, ticket: Ticket) -> Decision:
         """Visit the URL of *ticket*, and return what becomes of it.
@@ -206,7 +217,10 @@ class Visit:
             # No server is contacted: the next row of the host need not wait on its account.
             self.pacing.withdraw(ticket)
             return Decision(Disposition.NOT_OURS, reason, Failure.REFUSED_BY_CRAWL)
-        return None if self.pacing.admit(ticket, dispatch.offer.seed.url, self.clock()) else NO_TURN
+        pacing = self.pacing
+        if not pacing.has_turns or pacing.admit(ticket, dispatch.offer.seed.url, self.clock()):
+            return None
+        return NO_TURN
 
     async def _fetch(self, ticket: Ticket, request: WireRequest | Refused) -> Decision | None:
         """Exchange and judge; None where the capture of *ticket* is the last word, and is to be kept."""
@@ -219,7 +233,9 @@ class Visit:
         assert task is not None
         under_way.add(task)
         try:
-            capture = await self.exchange(ticket, request)
+            departs = partial(self.pacing.departs, ticket, request.url, self.clock)
+            fetch = partial(self.wire.fetch, departs=departs)
+            capture = await (fetch(request) if self.show is None else self.show(ticket, request, fetch))
         except NotBegun:
             return STOPPED
         except asyncio.CancelledError:
@@ -257,12 +273,6 @@ class Visit:
         await asyncio.sleep(_EXHAUSTED)
         return STOPPED
 
-    def exchange(self, ticket: Ticket, request: WireRequest) -> Awaitable[Capture]:
-        """Carry *request* out for *ticket*, and return what came of it."""
-        return self.wire.fetch(
-            request, departs=partial(self.pacing.departs, ticket, request.url, self.clock)
-        )
-
     async def _keep(self, ticket: Ticket) -> Decision:
         """Have the capture of *ticket* recorded, and note its outcome and what it leads to."""
         dispatch, capture = ticket.dispatch, ticket.capture
@@ -284,14 +294,15 @@ class Visit:
             links = self.links
             if links is None or dispatch is None or capture.failure is not None:
                 pass
-            elif is_redirect or links.of_pages:
-                ticket.offers = await links.read(item, dispatch.offer)
-                if ticket.offers and ticket.redirect_to:
-                    ticket.outcome = outcome._replace(redirect=ticket.redirect_to)
+            elif (is_redirect or links.of_pages) and (offers := await links.read(item, dispatch.offer)):
+                # Before the page is settled: one that is done has given what it leads to.
+                links.hand_over(offers)
+                if is_redirect:
+                    ticket.outcome = outcome._replace(redirect=item.final_url)
         except AmicrawlError as fault:
             # A row whose page is not kept, or whose links are not, is as good as not fetched.
             self.fail(fault)
-            ticket.outcome, ticket.offers = None, ()
+            ticket.outcome = None
             return OUTPUT_FAILED
         if capture.failure is not None:
             return Decision(Disposition.GIVEN_UP, f"{capture.failure}: {capture.failure_detail}")
@@ -318,10 +329,16 @@ class Visit:
         if dispatch is None or not dispatch.skip:
             self.pacing.after_exchange(ticket, now)
         if dispatch is not None:
-            if ticket.outcome is not None:
-                return self.settle(ticket, now)
-            self.frontier.release(dispatch.key, now)
-        elif ticket.host is not None:
+            if ticket.outcome is None:
+                self.frontier.release(dispatch.key, now)
+                return None
+            settled = self.frontier.settle(dispatch.key, ticket.outcome, now)
+            if self.show is not None:
+                # What a browser has found is in no record, so a crawl that is killed opens a page again
+                # that was not settled. Writing takes some 100 microseconds, and a page takes seconds.
+                self.frontier.flush()
+            return settled
+        if ticket.host is not None:
             if ticket.outcome is not None:
                 judge(ticket.host, ticket.outcome, attempt=1, breaker=self.breaker, limit=self.limit)
             self.pacing.end(ticket, now)
@@ -341,15 +358,11 @@ class Visit:
         self.frontier.response_received(dispatch.key, now)
         return True
 
-    def settle(self, ticket: Ticket, now: float | None = None) -> Settled:
-        """Give the frontier the outcome of *ticket*, a row that was fetched, and what it leads to."""
+    def response_read(self, ticket: Ticket) -> None:
+        """Settle a row whose response a callback has read."""
         assert ticket.dispatch is not None
         assert ticket.outcome is not None
-        key = ticket.dispatch.offer.key
-        if ticket.offers and self.links is not None:
-            # Before the page is settled: a page that is done has given what it leads to.
-            self.links.hand_over(ticket.offers)
-        return self.frontier.settle(key, ticket.outcome, self.clock() if now is None else now)
+        self.frontier.settle(ticket.dispatch.key, ticket.outcome, self.clock())
 
 
 def _provenance_of(ticket: Ticket) -> Provenance:

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from amicrawl.fetch.request import WireRequest
     from amicrawl.fetch.resolver import Resolver, Unresolved
     from amicrawl.fetch.response import Head
-    from amicrawl.fetch.spool import Spool
     from amicrawl.fetch.tls import TlsSettings
     from amicrawl.fetch.wire import Wire
 else:
@@ -40,7 +39,6 @@ else:
         Limits="exchange",
         Resolver="resolver",
         SYSTEM="name_servers",
-        Spool="spool",
         TlsSettings="tls",
         Unresolved="resolver",
         Wire="wire",
@@ -55,7 +53,6 @@ __all__ = [
     "Head",
     "Limits",
     "Resolver",
-    "Spool",
     "TlsSettings",
     "Unresolved",
     "Wire",

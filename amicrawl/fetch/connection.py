@@ -18,7 +18,7 @@ from amicrawl.fetch.failures import TlsError, sentence_of
 from amicrawl.message import end_of_head
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from amicrawl.capture import Failure, Tls
     from amicrawl.fetch.tls import TlsLayer
@@ -46,7 +46,7 @@ class Receiver(Protocol):
 class DiscardReceiver:
     """The receiver of a connection that is closed."""
 
-    def received(self, data: bytes) -> None:
+    def received(self, data: bytes | memoryview) -> None:
         """Drop *data*."""
 
     def closed(self, detail: str | None) -> None:
@@ -57,6 +57,7 @@ class DiscardReceiver:
 
 
 _IGNORE = DiscardReceiver()
+_DROP = _IGNORE.received
 
 
 class Connection(asyncio.Protocol):
@@ -64,7 +65,7 @@ class Connection(asyncio.Protocol):
 
     __slots__ = (
         "_fault", "_layers", "_transport", "address", "blocked", "descriptor", "kept", "open",
-        "receiver", "tls",
+        "receiver", "tls", "write",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -74,6 +75,8 @@ class Connection(asyncio.Protocol):
         """What was negotiated with the server, where the scheme is https."""
         self.receiver: Receiver = Conversation()
         self.open = False
+        self.write: Callable[[bytes | memoryview], None] = _DROP
+        """Sends what it is given; `backlog` says what the system has not taken."""
         self._layers: list[TlsLayer] = []
         self._transport: asyncio.Transport
         self.blocked = 0
@@ -83,11 +86,10 @@ class Connection(asyncio.Protocol):
         # Not the error: its traceback leads here, which would be a cycle.
         self._fault: tuple[str, Failure] | None = None
 
-    def write(self, data: bytes | memoryview) -> None:
-        """Send *data*; `backlog` says what the system has not taken."""
-        if self._layers:
-            for layer in reversed(self._layers):
-                data = layer.encrypt(data)
+    def _encrypt(self, data: bytes | memoryview) -> None:
+        """Send *data* through all layers of TLS."""
+        for layer in reversed(self._layers):
+            data = layer.encrypt(data)
         if self.open:
             self._transport.write(data)
 
@@ -141,6 +143,7 @@ class Connection(asyncio.Protocol):
                 self._transport.write(data)
 
         self._layers.append(layer)
+        self.write = self._encrypt
         conversation = Conversation()
         self.receiver = conversation
         layer.start(send)
@@ -164,6 +167,7 @@ class Connection(asyncio.Protocol):
         """Take the transport, which reports whatever the system does not take at once."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(0)
+        self.write = self._transport.write
         self.descriptor: int = transport.get_extra_info("socket").fileno()
         self.open = True
 
@@ -217,6 +221,7 @@ class Connection(asyncio.Protocol):
         self.open = False
         receiver, self.receiver, self.kept = receiver or self.receiver, _IGNORE, None
         self._layers = []  # each knows how to send, that is, this connection
+        self.write = _DROP
         # Nothing is worth waiting for the peer to read it.
         if self._transport.get_write_buffer_size():
             self._transport.abort()

@@ -14,7 +14,6 @@ from amicrawl.errors import OutputError
 from amicrawl.fetch.connection import Conversation
 from amicrawl.fetch.failures import one_line
 from amicrawl.fetch.response import More, ResponseReader
-from amicrawl.fetch.spool import Spool
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -94,7 +93,6 @@ class Exchange:
     __slots__ = (
         "_deadline",
         "_first_byte_within",
-        "_handed",
         "_lateness",
         "_limits",
         "_message",
@@ -105,7 +103,6 @@ class Exchange:
         "_window_bytes",
         "_window_start",
         "began",
-        "body",
         "connection",
         "detail",
         "ended",
@@ -127,10 +124,9 @@ class Exchange:
         watcher: Watcher | None = None,
     ) -> None:  # fmt: skip
         self.ended = ended
-        self.body = body = Spool(limits.spool_dir, above=limits.spool_above)
         self.reader = ResponseReader(
-            message.method, body, max_header=limits.max_header, max_body=max_body,
-            pieces=watcher is not None,
+            message.method, max_header=limits.max_header, max_body=max_body,
+            spool_above=limits.spool_above, spool_dir=limits.spool_dir, pieces=watcher is not None,
         )  # fmt: skip
         self.connection = connection
         self.started = 0.0
@@ -138,7 +134,7 @@ class Exchange:
         self.began = 0.0
         """The same moment on the clock of the limits."""
         self.sent = 0
-        """Bytes of the message that the system took, as far as that is known; set by `release`."""
+        """Bytes of the message that were handed to the system; see `count_sent`."""
         self.sent_at: float | None = None
         """When the last byte of the message was taken for sending."""
         self.first_byte: float | None = None
@@ -150,7 +146,6 @@ class Exchange:
         """Whether the connection may serve another request."""
         self.wake_at = inf
         self._message = message
-        self._handed = 0
         self._unsolicited = False
         self._unsent = memoryview(b"")
         self._limits = limits
@@ -178,7 +173,7 @@ class Exchange:
             self._unsent = memoryview(data)
             self.writable()
         else:
-            self._handed = len(data)
+            self.sent = len(data)
             connection.write(data)
             if not connection.blocked:
                 self.sent_at = self.began
@@ -186,9 +181,9 @@ class Exchange:
         if early:
             self.received(early)
 
-    def _count_sent(self) -> int:
+    def count_sent(self) -> int:
         """Return how many bytes of the message the system took, as far as that is known."""
-        return max(0, self._handed - self.connection.backlog)
+        return max(0, self.sent - self.connection.backlog)
 
     def abandon(self, detail: str) -> None:
         """End it from outside, unless it is over; what came is kept."""
@@ -200,18 +195,13 @@ class Exchange:
         except OutputError as error:
             self.break_off(error)
 
-    def release(self) -> None:
-        """Let go of the connection; after this nothing of the exchange happens any more."""
-        self.sent = self._count_sent() if self.connection.blocked else self._handed
-        self._unsent = memoryview(b"")
-
     def writable(self) -> None:
         """Send on, where not everything is sent yet."""
         if self.ended.done():
             return
         while self._unsent and self.connection.open and not self.connection.backlog:
             piece, self._unsent = self._unsent[:_PIECE], self._unsent[_PIECE:]
-            self._handed += len(piece)
+            self.sent += len(piece)
             self.connection.write(piece)
         if self.sent_at is None and not self._unsent and not self.connection.backlog:
             self.sent_at = time.monotonic()
@@ -334,7 +324,7 @@ class Exchange:
 
     def _is_slow(self, now: float) -> bool:
         """Judge the window that has passed, and begin the next one."""
-        total = self._count_sent() + self.reader.received
+        total = self.count_sent() + self.reader.received
         rate = (total - self._window_bytes) / (now - self._window_start)
         self._window_start, self._window_bytes = now, total
         return rate < self._limits.min_rate

@@ -36,6 +36,14 @@ class Lane:
         return not (self.in_use or self.dialling or self.idle or self.waiting)
 
 
+class _Lanes(dict["Route", Lane]):
+    """The lane of each route that is in use; made when it is first looked up."""
+
+    def __missing__(self, route: Route) -> Lane:
+        lane = self[route] = Lane(route)
+        return lane
+
+
 class Pool:
     """Keeps idle connections, the most recently used first to be taken and last to be given up.
 
@@ -49,15 +57,10 @@ class Pool:
         self._size = size
         self._max_idle = max_idle
         self._clock = clock
-        self._lanes: dict[Route, Lane] = {}
+        self._lanes = _Lanes()
+        self.lane: Callable[[Route], Lane] = self._lanes.__getitem__
+        """Returns the connections of a route, to be given to the other methods."""
         self._idle: dict[Connection, _Kept] = {}
-
-    def lane(self, route: Route) -> Lane:
-        """Return the connections of *route*, to be given to the other methods."""
-        lane = self._lanes.get(route)
-        if lane is None:
-            lane = self._lanes[route] = Lane(route)
-        return lane
 
     def take(self, lane: Lane) -> Connection | None:
         """Return a connection that is open as far as the loop knows, or None."""

@@ -17,12 +17,13 @@ import re
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.capture import Truncation
+from amicrawl.capture import BytesBody, Spool, Truncation
 from amicrawl.message import (
+    NOTED_FIELD,
     REGULAR_HEAD,
     ChunkReader,
+    behind_empty_lines,
     end_of_head,
-    fields_of_regular,
     final_head,
     header_fields,
     is_chunked,
@@ -34,10 +35,10 @@ from amicrawl.message import (
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
-    from amicrawl.fetch.spool import Spool
+    from amicrawl.capture import Body
 
-_EMPTY_LINES = re.compile(rb"[\r\n]*")
 _OPENINGS = (b"http/", b"http ", b"icy ")
 Field = tuple[bytes, bytes]
 
@@ -102,7 +103,7 @@ def read_regular_head(data: bytes, *, method: str, limit: int) -> tuple[int, Hea
     if status < 200:
         return None
     section, version = data[:end], match[1].decode()
-    noted = fields_of_regular(section)
+    noted = NOTED_FIELD.findall(section)
     framing = _framing(method, status, version, fields=noted, regular=True)
     return end, Head(status, f"http/{version}", section, noted, framing)
 
@@ -115,7 +116,7 @@ def read_head(head: bytes, *, method: str) -> Head:
     match = _VERSION.match(head)
     version = match[1].decode() if match else ""
     regular = REGULAR_HEAD.fullmatch(head) is not None
-    noted = fields_of_regular(head) if regular else noted_fields(head)
+    noted = NOTED_FIELD.findall(head) if regular else noted_fields(head)
     framing = _framing(method, status, version, fields=noted, regular=regular)
     return Head(status, f"http/{version}" if version else None, head, noted, framing)
 
@@ -145,13 +146,13 @@ def _framing(
         return Framing(Ends.BY_CHUNKS, reusable=reusable and not lengths and version == "1.1")
     if codings or not lengths or status == 101:
         return Framing(Ends.BY_CLOSE)
-    return _framing_by_length(lengths, reusable=reusable)
-
-
-def _framing_by_length(lengths: Sequence[bytes], *, reusable: bool) -> Framing:
-    """Follow a Content-Length whose one value, or several that are equal, is a number."""
     if len(lengths) == 1 and lengths[0].isdigit() and len(lengths[0]) <= _MOST_DIGITS:
         return Framing(Ends.BY_LENGTH, int(lengths[0]), reusable)
+    return _framing_by_lengths(lengths, reusable=reusable)
+
+
+def _framing_by_lengths(lengths: Sequence[bytes], *, reusable: bool) -> Framing:
+    """Follow what Content-Length says several times, or says oddly, where it says one number."""
     if len(set(lengths)) == 1 and _PLAIN_LENGTH.fullmatch(lengths[0]):
         return Framing(Ends.BY_LENGTH, int(lengths[0]), reusable=reusable and len(lengths) == 1)
     spoken_of = [int(number) for number in _ANY_LENGTH.findall(b" ".join(lengths))]
@@ -180,17 +181,25 @@ class More(Enum):
 
 
 class ResponseReader:
-    """Reads one response to a request by *method* into `head` and the spool *body*."""
+    """Reads one response to a request by *method* into its head and its body.
 
-    __slots__ = ("_body", "_chunks", "_cut", "_digest", "_line", "_max_body",
-                 "_max_header", "_method", "_payload_length", "_pending", "_searched", "_start",
-                 "_taken", "body_length", "head", "received", "section")  # fmt: skip
+    Up to *spool_above* bytes of the body are kept in memory, and more in a file in *spool_dir*.
+    """
+
+    __slots__ = ("_blocks", "_chunks", "_cut", "_digest", "_line", "_max_body",
+                 "_max_header", "_method", "_payload_length", "_pending", "_searched", "_spool",
+                 "_spool_above", "_spool_dir", "_start", "_taken", "body_length", "head", "received",
+                 "section")  # fmt: skip
 
     def __init__(
-        self, method: str, body: Spool, *, max_header: int, max_body: int, pieces: bool = False
-    ) -> None:
+        self, method: str, *, max_header: int, max_body: int, spool_above: int, spool_dir: Path,
+        pieces: bool = False,
+    ) -> None:  # fmt: skip
         self._method = method
-        self._body = body
+        self._blocks: list[bytes] = []
+        self._spool: Spool | None = None
+        self._spool_above = spool_above
+        self._spool_dir = spool_dir
         self._max_header = max_header
         self._max_body = max_body
         self._cut = False
@@ -296,7 +305,7 @@ class ResponseReader:
         """Settle the head where it is complete, too long, or turns out to be none."""
         pending = self._pending
         while True:
-            self._line = _behind_empty_lines(pending, self._line)
+            self._line = behind_empty_lines(pending, self._line)
             if self._start == 0 and not _may_open(pending, self._line):
                 self._settle(pending, 0, _NOT_HTTP)
                 return
@@ -353,12 +362,27 @@ class ResponseReader:
         if len(data) > room:
             data = data[:room]
             self._cut = True
-        self._body.write(data)
         self.body_length += len(data)
+        if self.body_length <= self._spool_above:
+            self._blocks.append(data)
+        else:
+            self._keep_on_disk(data)
         if self._chunks is not None:
             self._take_chunks(self._chunks, data)
         elif self._taken is not None:
             self._taken.append(data)
+
+    def _keep_on_disk(self, data: bytes) -> None:
+        if self._spool is None:
+            self._spool = Spool(self._spool_dir)
+            for block in self._blocks:
+                self._spool.write(block)
+            self._blocks.clear()
+        self._spool.write(data)
+
+    def body(self) -> Body:
+        """Return all that was kept behind the head; it has to be closed."""
+        return BytesBody(b"".join(self._blocks)) if self._spool is None else self._spool
 
     def _take_chunks(self, chunks: ChunkReader, data: bytes) -> None:
         """Take the coding off *data*: the only time that this is done for the record's sake."""
@@ -371,11 +395,6 @@ class ResponseReader:
             self._taken.append(payload)
         if chunks.absurd:
             self._cut = True
-
-
-def _behind_empty_lines(data: bytes | bytearray, start: int) -> int:
-    match = _EMPTY_LINES.match(data, start)
-    return match.end() if match else start
 
 
 def _may_open(data: bytes | bytearray, start: int) -> bool:

@@ -89,7 +89,12 @@ class Wire:
         self._stood = 0.0
         """Seconds in which nothing ran here, so far."""
         self._active = 0
-        self._closing: asyncio.Event | None = None
+        self._latencies: list[float] = []
+        """How long responses took since the last look at the time."""
+        self.is_closing = False
+        """Whether it is closed, or about to be: what fails then has failed here."""
+        self._all_ended: asyncio.Event | None = None
+        """Set when nothing is under way any more; there where it closes."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -109,7 +114,7 @@ class Wire:
         Raises UsageError for a request that cannot be put on the wire as it is, or where the wire is
         closed, and OutputError where the body cannot be spooled.
         """
-        if self._closing is not None:
+        if self.is_closing:
             raise UsageError("This wire is closed. Open another one.")
         began_at, began = self._clock(), time.monotonic()
         pool, limits = self._pool or self._open(), self._limits
@@ -130,13 +135,13 @@ class Wire:
                     self._begin(exchange, departs, is_kept=is_kept)
                     await exchange.ended
                 except BaseException:
-                    exchange.body.close()
+                    exchange.reader.body().close()
                     raise
                 finally:
                     self._end(pool, lane, exchange, keep=message.keep)
-                if not is_kept or exchange.failure not in _STALE or self._closing is not None:
+                if not is_kept or exchange.failure not in _STALE or self.is_closing:
                     return _capture(request, message, exchange)
-                exchange.body.close()
+                exchange.reader.body().close()
                 connection = None
         except NotConnectedError as error:
             return Capture(
@@ -149,34 +154,26 @@ class Wire:
             )
         finally:
             self._active -= 1
-            if not self._active:
-                self._note_close()
+            if not self._active and self._all_ended is not None:
+                self._all_ended.set()
 
     async def close(self) -> None:
         """End what is under way, whose captures are then failures, and give everything back."""
-        if self._closing is not None:
+        if self.is_closing:
             return
-        self._closing = asyncio.Event()
+        self.is_closing, self._all_ended = True, asyncio.Event()
         if self._pool is None:
             return
         self._dialer.abort(_CLOSED)
         for exchange in tuple(self._exchanges):
             exchange.abandon(_CLOSED)
         if self._active:
-            await self._closing.wait()
+            await self._all_ended.wait()
+        if self._patience is not None:
+            self._patience.responded(*self._latencies)
         self._pool.close()
         if self._timer is not None:
             self._timer.cancel()
-
-    @property
-    def is_closing(self) -> bool:
-        """Whether it is closed, or about to be: what fails then has failed here."""
-        return self._closing is not None
-
-    def _note_close(self) -> None:
-        """Let `close` go on: nothing is under way any more."""
-        if self._closing is not None:
-            self._closing.set()
 
     def _open(self) -> Pool:
         """Make what is bound to the running loop."""
@@ -217,7 +214,7 @@ class Wire:
         On a kept connection, together with all others of this turn of the loop: one look at all of their
         connections is enough, and servers nearby are woken once.
         """
-        if self._closing is not None:
+        if self.is_closing:
             exchange.abandon(_CLOSED)
         elif not is_kept:
             departs()
@@ -258,15 +255,16 @@ class Wire:
     def _end(self, pool: Pool, lane: Lane, exchange: Exchange, *, keep: bool) -> None:
         """Give the connection of *exchange* back, and learn how long its response took."""
         self._exchanges.discard(exchange)
-        exchange.release()
-        if exchange.reusable and keep and self._closing is None:
+        if exchange.connection.blocked:
+            exchange.sent = exchange.count_sent()
+        if exchange.reusable and keep and not self.is_closing:
             pool.put(lane, exchange.connection)
         else:
             pool.drop(lane, exchange.connection)
         if self._patience is not None and exchange.first_byte is not None:
             sent_at = exchange.sent_at
             if sent_at is not None:
-                self._patience.responded(max(0.0, exchange.first_byte - sent_at))
+                self._latencies.append(max(0.0, exchange.first_byte - sent_at))
 
     def _sweep(self) -> None:
         """Wake exchanges and dials whose time may be up, and come again as long as there are any."""
@@ -274,11 +272,15 @@ class Wire:
         self._lateness.seconds = now - self._lateness.due
         if self._on_lag is not None:
             self._on_lag(self._lateness.seconds)
+        if self._patience is not None and self._latencies:
+            self._patience.responded(*self._latencies)
+            self._latencies.clear()
         if self._lateness.seconds > _STOOD_STILL:
             self._stood_still(self._lateness.seconds)
         else:
-            for exchange in [each for each in self._exchanges if each.wake_at <= now]:
-                exchange.wake(now)
+            for exchange in tuple(self._exchanges):
+                if exchange.wake_at <= now:
+                    exchange.wake(now)
             if self._dialer.dials:
                 self._dialer.expire(now)
         self._timer = None
@@ -310,6 +312,7 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
     connect, says nothing about the server's response.
     """
     reader, began, first, section = exchange.reader, exchange.began, exchange.first_byte, None
+    body = reader.body()
     if first is not None:
         section = reader.section
     capture = Capture(
@@ -325,15 +328,17 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
         failure_detail=exchange.detail,
     )
     if section is None:
-        exchange.body.close()
+        body.close()
         return capture
     capture.head = reader.head
-    capture.body = exchange.body
+    capture.body = body
     capture.status = section.status
     capture.protocol = section.protocol
-    if section.framing.ends is Ends.BY_CHUNKS:
-        capture.payload_digest = reader.payload_digest
     # The head has been read already; these are the values that the properties would work out again.
+    if section.framing.ends is Ends.BY_CHUNKS:
+        capture.payload_digest, capture.is_chunked = reader.payload_digest, True
+    elif section.framing.ends is Ends.BY_LENGTH:
+        capture.is_chunked = False
     capture.noted = section.noted
     capture.received = len(reader.head) + reader.body_length
     return capture

@@ -123,7 +123,8 @@ class RobotsRules:
         """Return whether *url* may be requested. The file itself always may."""
         if not self._rules:
             return True
-        target = _target(url)
+        plain = _SPELLED_URL.fullmatch(url) if isinstance(url, str) else None
+        target = _target(url) if plain is None else plain[1]
         if target == "/robots.txt" or target.startswith("/robots.txt%3F"):
             return True
         if self._steps[1] and self.steps(target) > MOST_STEPS:
@@ -257,9 +258,6 @@ def _pattern(written: bytes) -> str:
 
 def _target(url: str | bytes) -> str:
     """Return path and query of *url*, spelled."""
-    plain = _SPELLED_URL.fullmatch(url) if isinstance(url, str) else None
-    if plain is not None:
-        return plain[1]
     text = _octets(url)
     start = _BEFORE_PATH.match(text)
     path = text[start.end() if start else 0 :].partition(b"#")[0]

@@ -22,8 +22,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from math import inf
+from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _WEIGHT = 0.02
 """What one outcome weighs in the average of losses."""
@@ -56,7 +60,7 @@ class InflightLimit:
     __slots__ = (
         *("_average", "_completed", "_given_maximum", "_given_minimum", "_late", "_looks"),
         *("_maximum", "_minimum"),
-        *("_start", "holds_back", "limit"),
+        *("_start", "holds_back", "limit", "on_growth"),
     )
 
     holds_back: bool
@@ -73,6 +77,8 @@ class InflightLimit:
         self._average = 0.0
         self._completed = self._looks = 0
         self.holds_back = False
+        self.on_growth: Callable[[], None] | None = None
+        """Called when the limit has grown because the requests in flight stand still."""
 
     def change_maximum(self, maximum: int) -> None:
         """Grow to *maximum* at most from now on; shrink to it at once where more were allowed."""
@@ -111,25 +117,23 @@ class InflightLimit:
         if self.limit < self._maximum and not self._late:
             self.limit += 1
 
-    def lagged(self, seconds: float) -> bool:
-        """Note that the event loop is late by *seconds*; to be reported twenty times a second.
-
-        Return whether the limit has grown, since the requests in flight stand still.
-        """
+    def lagged(self, seconds: float) -> None:
+        """Note that the event loop is late by *seconds*; to be reported twenty times a second."""
         self._late = seconds > _LATE
         if self._late and self.limit > self._start:
             self.limit = max(self._start, int(self.limit * _SHRINK_LATE))
         self._looks += 1
         if self._looks < _LOOKS:
-            return False
+            return
         stands_still = self.holds_back and self._completed * _STANDSTILL < self.limit
         self._looks = self._completed = 0
         self.holds_back = False
         # Where hosts that have responded before are lost, too, the network is at fault: more is worse.
         if not stands_still or self._late or self.congested or self.limit >= self._maximum:
-            return False
+            return
         self.limit = min(self._maximum, self.limit + max(1, self.limit // 4))
-        return True
+        if self.on_growth is not None:
+            self.on_growth()
 
     def lost(self) -> None:
         """Note a timeout of a host that has responded before.
@@ -163,12 +167,13 @@ class AdaptiveTimeout:
         self._count = 0
         self._counts = [0] * (len(_EDGES) + 1)
 
-    def responded(self, latency: float) -> None:
-        """Note a response that came *latency* seconds after its request."""
-        self._counts[bisect_right(_EDGES, latency)] += 1
-        self._count += 1
-        if self._count % _EVERY == 0:
-            self.seconds = max(self._floor, min(_MULTIPLE * self._p95(), self._ceiling))
+    def responded(self, *latencies: float) -> None:
+        """Note responses that came so many seconds after their requests."""
+        for latency in latencies:
+            self._counts[bisect_right(_EDGES, latency)] += 1
+            self._count += 1
+            if self._count % _EVERY == 0:
+                self.seconds = max(self._floor, min(_MULTIPLE * self._p95(), self._ceiling))
 
     def _p95(self) -> float:
         """Return the upper edge of the range that the 95th of 100 latencies falls into."""

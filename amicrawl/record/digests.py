@@ -38,8 +38,6 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from amicrawl.message import is_chunked
-
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
     from amicrawl.seed import Seed
@@ -105,7 +103,7 @@ def digests_of(capture: Capture) -> Digests:
     behind_head = body.digest()
     if capture.payload_digest is not None:
         payload, payload_length = capture.payload_digest
-    elif is_chunked(capture.noted):
+    elif capture.is_chunked:
         decoded, payload_length = _sha1(), 0
         for piece in capture.payload():
             decoded.update(piece)

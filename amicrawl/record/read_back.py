@@ -17,7 +17,7 @@ from urllib.parse import urljoin
 from amicrawl.capture import Capture, Truncation
 from amicrawl.clock import unix_ms
 from amicrawl.disk import OPEN_SUFFIX
-from amicrawl.message import final_head, is_chunked, status_of
+from amicrawl.message import final_head, status_of
 from amicrawl.reading import MemberBody, Members
 from amicrawl.record.captures import CaptureItem, Provenance
 from amicrawl.record.digests import Original, Profile, digests_of
@@ -138,7 +138,7 @@ def _describe_revisit(item: CaptureItem, fields: dict[str, str]) -> None:
     # An original that the seed knew has no record id. One of the same crawl has, and its label may be
     # that of a chunked body: then the digest of the payload is not known.
     item.unchanged = not record_id
-    if item.unchanged and not is_chunked(item.capture.noted):
+    if item.unchanged and not item.capture.is_chunked:
         item.digest = _hex_digest(label)
     item.payload_digest = item.original.label_besides(item.digest)
     if fields.get("warc-profile") == Profile.NOT_MODIFIED:

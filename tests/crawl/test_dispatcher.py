@@ -13,7 +13,7 @@ from scrapy.signalmanager import SignalManager
 from amicrawl.capture import Capture, Failure
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.decision import STOPPED, Ticket
-from amicrawl.crawl.direct import Announcements
+from amicrawl.crawl.direct import EngineSide
 from amicrawl.crawl.dispatcher import Dispatcher
 from amicrawl.crawl.host_overrides import HostOverrides
 from amicrawl.crawl.pacing import Pacing
@@ -79,9 +79,8 @@ async def events_of_a_crawl() -> list[str]:
         pacing_without_delays(),
         visits,
         clock=asyncio.get_running_loop().time,
-        may_start=lambda: True,
         on_idle=over.set,
-        announcements=SimpleNamespace(look=lambda: None, visited=lambda *_: None),
+        overseer=SimpleNamespace(may_start=lambda: True, is_heard=True, visited=lambda *_: None),
     )
     dispatcher.start()
     await over.wait()
@@ -121,9 +120,8 @@ def test_a_frontier_that_cannot_hand_out_a_row_ends_the_crawl(error: Exception) 
             pacing_without_delays(),
             visits,
             clock=asyncio.get_running_loop().time,
-            may_start=lambda: True,
             on_idle=lambda: None,
-            announcements=SimpleNamespace(look=lambda: None, visited=lambda *_: None),
+            overseer=SimpleNamespace(may_start=lambda: True, is_heard=True, visited=lambda *_: None),
         )
         dispatcher.start()
         return await asyncio.wait_for(failed, 60)
@@ -149,7 +147,7 @@ def test_what_ends_with_the_wire_is_not_taken_for_a_machine_that_has_nothing_lef
     visit = Visit(
         rows,
         pacing_without_delays(),
-        Announcements(crawler, ClosedWire()),
+        EngineSide(crawler, nothing, ClosedWire()),
         keep=nothing,
         count=nothing,
         record_skipped=nothing,

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import Failure
 from amicrawl.config import CrawlConfig, LogFormat
+from amicrawl.crawl.decision import Tally
 from amicrawl.crawl.standing import CAPTURED, WITHHELD_ADDRESS, Resumed
-from amicrawl.crawl.state import Tally
 from amicrawl.crawl.watching.busy_hosts import BusyHost
 from amicrawl.crawl.watching.progress import Progress, Reports
 from amicrawl.crawl.watching.screen import Moment

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amicrawl.config import CrawlConfig
-from amicrawl.crawl.state import Tally
+from amicrawl.crawl.decision import Tally
 from amicrawl.crawl.watching.busy_hosts import BusyHost
 from amicrawl.crawl.watching.screen import (
     Moment,

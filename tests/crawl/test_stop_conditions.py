@@ -14,8 +14,9 @@ from loopback import PROJECT, RawServer, crawl, page, write_lines
 from scrapy import signals
 
 from amicrawl.config import CrawlConfig, Identity
+from amicrawl.crawl.decision import Tally
 from amicrawl.crawl.run import Run
-from amicrawl.crawl.state import LIMITS, Tally
+from amicrawl.crawl.state import LIMITS
 from amicrawl.crawl.watching.stopping import StopConditions, clock_or_disk_reached, count_reached
 from amicrawl.errors import ExitCode
 

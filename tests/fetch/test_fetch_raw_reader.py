@@ -16,8 +16,8 @@ from odd_responses import CASES, OK, OddResponse
 
 from amicrawl.capture import Truncation
 from amicrawl.fetch.response import More, ResponseReader
-from amicrawl.fetch.spool import Spool
 
+IN_MEMORY: Any = {"spool_above": 1 << 30, "spool_dir": Path("/nowhere")}
 CORPUS = Path(__file__).parents[1] / "data" / "corpora" / "http" / "http.jsonl"
 
 
@@ -28,14 +28,13 @@ class Read:
         self, *pieces: bytes, method: str = "GET", max_header: int = 1 << 20, max_body: int = 1 << 20,
         end: bool = True,
     ) -> None:  # fmt: skip
-        spool = Spool(Path("/nowhere"), above=1 << 30)
-        self.reader = ResponseReader(method, spool, max_header=max_header, max_body=max_body)
+        self.reader = ResponseReader(method, max_header=max_header, max_body=max_body, **IN_MEMORY)
         for piece in pieces:
             self.reader.feed(piece)
         self.more = self.reader.more()
         self.truncated = self.reader.end(orderly=True) if end else None
         self.head = self.reader.head
-        self.body = b"".join(spool.blocks())
+        self.body = b"".join(self.reader.body().blocks())
 
     @property
     def status(self) -> int:
@@ -259,13 +258,12 @@ CHUNKED_HEAD = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 def read_until_cut(piece: bytes, *, most: int) -> Read:
     """Read *piece* again and again, up to *most* bytes."""
-    spool = Spool(Path("/nowhere"), above=1 << 30)
-    reader = ResponseReader("GET", spool, max_header=1 << 16, max_body=most)
+    reader = ResponseReader("GET", max_header=1 << 16, max_body=most, **IN_MEMORY)
     reader.feed(CHUNKED_HEAD)
     while reader.feed(piece) is not More.CUT:
         pass
     read = Read(CHUNKED_HEAD, end=False)
-    read.reader, read.body = reader, b"".join(spool.blocks())
+    read.reader, read.body = reader, b"".join(reader.body().blocks())
     return read
 
 
@@ -287,8 +285,7 @@ def test_small_chunks_of_an_honest_server_are_not_cut() -> None:
 
 
 def test_endless_trailers_are_cut() -> None:
-    spool = Spool(Path("/nowhere"), above=1 << 30)
-    reader = ResponseReader("GET", spool, max_header=1 << 16, max_body=1 << 26)
+    reader = ResponseReader("GET", max_header=1 << 16, max_body=1 << 26, **IN_MEMORY)
     reader.feed(CHUNKED_HEAD + b"0\r\n")
     fed = 0
     while reader.feed(b"X: y\r\n" * 1000) is not More.CUT:

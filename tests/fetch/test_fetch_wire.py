@@ -504,8 +504,8 @@ class Noted(AdaptiveTimeout):
         super().__init__(5.0, 5.0)
         self.waits: list[float] = []
 
-    def responded(self, latency: float) -> None:
-        self.waits.append(latency)
+    def responded(self, *latencies: float) -> None:
+        self.waits += latencies
 
 
 def test_how_long_a_response_took_is_learnt_from_each(run: Run, make_wire: Callable[..., Wire]) -> None:

@@ -30,7 +30,6 @@ from amicrawl.archive.table.schema import EOT
 from amicrawl.capture import Truncation
 from amicrawl.errors import InputError
 from amicrawl.fetch.response import ResponseReader
-from amicrawl.fetch.spool import Spool
 from amicrawl.fleet.jobs.live_settings import live_settings
 from amicrawl.fleet.jobs.record import JobRecord
 from amicrawl.fleet.jobs.seedqueue import seed_in
@@ -74,13 +73,14 @@ def http(octets: bytes) -> None:
 
 
 def _read(pieces: Sequence[bytes]) -> tuple[bytes, bytes, Truncation | None, str]:
-    spool = Spool(Path("/nowhere"), above=1 << 30)
-    reader = ResponseReader("GET", spool, max_header=_CAP, max_body=_CAP)
+    reader = ResponseReader(
+        "GET", max_header=_CAP, max_body=_CAP, spool_above=1 << 30, spool_dir=Path("/nowhere")
+    )
     for piece in pieces:
         if piece:
             reader.feed(piece)
     truncated = reader.end(orderly=True)
-    return reader.head, b"".join(spool.blocks()), truncated, reader.more().name
+    return reader.head, b"".join(reader.body().blocks()), truncated, reader.more().name
 
 
 def _cut(octets: bytes) -> list[bytes]:

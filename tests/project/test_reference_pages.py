@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.state import STATS
+from amicrawl.crawl.decision import STATS
 from amicrawl.errors import ExitCode
 from amicrawl.record import CAPTURES
 

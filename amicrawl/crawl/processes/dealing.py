@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.capture import Failure
+from amicrawl.crawl.decision import CLASSES, Tally
 from amicrawl.crawl.processes.specification import FOLDER, PLAN
 from amicrawl.crawl.robots_file import FILE as ROBOTS
 from amicrawl.crawl.robots_file import joined_text
-from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError
 from amicrawl.listing import TABLE_NAME, CrawlJson, SealedFile, known_files, read_crawl_json

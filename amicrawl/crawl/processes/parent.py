@@ -22,11 +22,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from amicrawl.crawl.decision import CLASSES, Tally
 from amicrawl.crawl.processes.child import fork, prepare_forks
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished
 from amicrawl.crawl.processes.specification import FOLDER, Specification
 from amicrawl.crawl.start import ignore_signals, start_anew, start_crawl
-from amicrawl.crawl.state import CLASSES, Tally
 from amicrawl.crawl.watching.progress import ParentProgress
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.crawl.watching.stopping import own_memory

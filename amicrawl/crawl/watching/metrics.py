@@ -32,8 +32,8 @@ from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
 from amicrawl import __version__
+from amicrawl.crawl.decision import CLASSES
 from amicrawl.crawl.extensions import CrawlExtension
-from amicrawl.crawl.state import CLASSES
 from amicrawl.crawl.watching.progress import in_flight
 from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.errors import UsageError

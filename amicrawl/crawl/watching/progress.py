@@ -51,9 +51,9 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from amicrawl.crawl.decision import Tally
     from amicrawl.crawl.processes.specification import Order
     from amicrawl.crawl.run import Run
-    from amicrawl.crawl.state import Tally
 
 _LONG = 2.0
 """Seconds of waiting for hosts from which on a report has them."""

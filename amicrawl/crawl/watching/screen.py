@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.config import CrawlConfig
-    from amicrawl.crawl.state import Tally
+    from amicrawl.crawl.decision import Tally
     from amicrawl.crawl.watching.busy_hosts import BusyHost
 
 _WORDS = {

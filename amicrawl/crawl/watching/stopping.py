@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
 
     from amicrawl.config import CrawlConfig
+    from amicrawl.crawl.decision import Tally
     from amicrawl.crawl.run import Run
-    from amicrawl.crawl.state import Tally
     from amicrawl.record import CaptureItem
 
 logger = logging.getLogger(__name__)
