@@ -338,7 +338,8 @@ class Following:
         for link in links:
             of_kind[link.kind].append(link)
         self.unkept.needs(page.url, map(_URL, of_kind[Kind.REQUISITE]))
-        on_site, primary = self._brings_others(page), self._primary(page)
+        on_site = self.selection.scope.links_off_site and self._brings_others(page)
+        primary = self._primary(page)
         offers: list[Offer] = []
         known = beyond = 0
         # Where a limit bites, a page with its pictures is worth more than one more page.

@@ -182,7 +182,8 @@ def extract(
     read_as = (_read_as(url, content_type) if read_as is None else read_as) or _sniffed(payload)
     if read_as == "application/xml" and _XHTML.search(payload[:1024]):
         read_as = "text/html"
-    of_header = _gathered(_of_fields(fields), limits), url, UTF_8
+    in_header = _of_fields(fields)
+    of_header = _gathered(in_header, limits) if in_header else {}, url, UTF_8
     if read_as == "text/html":
         payload, charset = markup_in(payload, content_type)
         html = markup.Document(payload, charset)
@@ -270,8 +271,9 @@ _READ: dict[str, Callable[[bytes, str], Iterator[Found]] | None] = {
 """What is looked into, and what reads it; HTML and CSS have character sets of their own."""
 
 
-def _of_fields(fields: Iterable[tuple[bytes, bytes]]) -> Iterator[Found]:
+def _of_fields(fields: Iterable[tuple[bytes, bytes]]) -> list[Found]:
     """Read the Link (RFC 8288) and Refresh fields."""
+    found: list[Found] = []
     for name, value in fields:
         lowered = name.lower()
         if lowered == b"link":
@@ -279,9 +281,11 @@ def _of_fields(fields: Iterable[tuple[bytes, bytes]]) -> Iterator[Found]:
                 relation = _RELATION.search(link[2])
                 words = (relation[1] or relation[2] or "") if relation else ""
                 if (kind := kind_of_relation(words)) is not None:
-                    yield link[1], kind[0], f"Link field{kind[1]}"
+                    found.append((link[1], kind[0], f"Link field{kind[1]}"))
         elif lowered == b"refresh":
-            yield markup.refreshed(text_of(value[:_LONGEST_FIELD])), Kind.LINK, "Refresh field"
+            address = markup.refreshed(text_of(value[:_LONGEST_FIELD]))
+            found.append((address, Kind.LINK, "Refresh field"))
+    return found
 
 
 def _gathered(found: Iterable[Found], limits: LinkLimits) -> dict[tuple[str, Kind], str]:

@@ -140,7 +140,7 @@ class Document:
             if name == b"a" and (anchor := _ANCHOR.match(written)):
                 yield text_in(anchor[1], self._charset), Kind.LINK, "a href"
                 continue
-            yield from self._of_tag(name, written)
+            yield from self._of_tag(name, written) if written else ()
             if name in _RAW:
                 end = _RAW[name].search(lowered, position)
                 if name in (b"style", b"script"):

@@ -82,7 +82,10 @@ def verdict(url: str, *, limits: ShapeLimits = _SHAPE_LIMITS) -> str | None:
         return Shape.TOO_LONG
     start = url.find("/", url.find("://") + 3)
     path, _, query = (url[start:] if start >= 0 else "").partition("#")[0].partition("?")
-    wrong = _of_path(path, limits)
+    wrong = None
+    # Most paths have fewer segments than may even be alike.
+    if path.count("/") > min(limits.segments, limits.run_repeats, limits.segment_repeats):
+        wrong = _of_path(path, limits)
     if wrong is None and query:
         wrong = _of_query(query, limits)
     # Another address in it has a colon, or an escaped one.

@@ -54,7 +54,7 @@ from amicrawl.urls.grammar import (
     resolve,
     text_of,
 )
-from amicrawl.urls.host import canonical_host
+from amicrawl.urls.host import canonical_host, known_host
 
 TRACKING = frozenset(
     (
@@ -172,7 +172,8 @@ def assemble(reference: Reference, policy: Policy) -> Canonical | Refused:
         return Refused(Reason.OTHER_SCHEME)
     if authority.ipv6:
         return Refused(Reason.IPV6_LITERAL)
-    host = canonical_host(authority.host)
+    name = authority.host
+    host = known_host(name) if len(name) < 256 else canonical_host(name)
     if isinstance(host, Refused):
         return host
     port = "" if authority.port == default_port else authority.port

@@ -50,11 +50,12 @@ def canonical_host(name: str) -> str | Refused:
     One trailing dot goes before mapping; a dot that mapping brings forth stays.
     """
     # Sound names are remembered. What is longer than DNS allows is hostile, and would fill the memory.
-    return _remembered(name) if len(name) < 256 else _canonical(name)
+    return known_host(name) if len(name) < 256 else _canonical(name)
 
 
 @lru_cache(maxsize=16_384)
-def _remembered(name: str) -> str | Refused:
+def known_host(name: str) -> str | Refused:
+    """Return the same for a *name* of fewer than 256 characters."""
     return _canonical(name)
 
 

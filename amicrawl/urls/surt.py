@@ -8,7 +8,7 @@ years, their oddities included, because a key has to meet the keys of existing i
 the canonical form of `canonical.py` in nearly everything. Nothing here goes to the network, and nothing
 raises: a URL whose port is none is its own key, which is what indexers write.
 
-Most URLs have nothing in them that most of the rules are about. Those take a short way (`_plain`), which
+Most URLs have nothing in them that most of the rules are about. Those take a short way (`surt`), which
 leads to the same key; every other URL goes through all the rules.
 
 Inside, text holds one octet a character (Latin-1), because the rules speak of octets.
@@ -55,11 +55,19 @@ class _Parts(NamedTuple):
 
 def surt(url: str | bytes) -> str:
     """Return the SURT of *url*, `tld,domain,sub)/path?query`; a hyphen where there is no URL."""
-    if isinstance(url, str) and (match := _PLAIN.fullmatch(url)) is not None:
-        key = _plain(match)
-        if key:
-            return key
-    return by_all_rules(url)
+    match = _PLAIN.fullmatch(url) if isinstance(url, str) else None
+    begin = site(match[1], match[2]) if match is not None else ""
+    # The short way is for what no rule beyond case and order applies to.
+    if match is None or not begin:
+        return by_all_rules(url)
+    path, query = match[3] or "/", (match[4] or "").lower()
+    if "//" in path or "/." in path or ")/" in path or "id=" in query or "aspsessionid" in query:
+        return by_all_rules(url)
+    if len(path) > 1 and path[-1] == "/":
+        path = path[:-1]
+    if not query:
+        return f"{begin}{path.lower()}"
+    return f"{begin}{path.lower()}?{_sorted(query) if '&' in query else query}"
 
 
 def by_all_rules(url: str | bytes) -> str:
@@ -81,28 +89,6 @@ def by_all_rules(url: str | bytes) -> str:
     if query := _query(parts.query):
         path = f"{path or '/'}?{query}"
     return f"{','.join(reversed(host.split('.')))}{port}){path}" if host else f"{parts.scheme}:{path}"
-
-
-def _plain(match: re.Match[str]) -> str:
-    """Return the key of what matches `_PLAIN`; empty where a rule beyond case and order may apply."""
-    scheme, named, path, query = match.groups()
-    begin = site(scheme, named)
-    if not begin:
-        return ""
-    if path is None:
-        path = "/"
-    elif "//" in path or "/." in path or ")/" in path:
-        return ""
-    elif len(path) > 1 and path[-1] == "/":
-        path = path[:-1]
-    if not query:
-        return f"{begin}{path.lower()}"
-    query = query.lower()
-    if "id=" in query or "aspsessionid" in query:
-        return ""
-    if "&" in query:
-        query = _sorted(query)
-    return f"{begin}{path.lower()}?{query}"
 
 
 @lru_cache(maxsize=16_384)

@@ -58,6 +58,6 @@ def test_a_url_of_400_kb_is_read_in_passing(shape: str) -> None:
 
 def test_long_names_are_not_remembered() -> None:
     """Sixteen thousand megabytes would be too much to remember."""
-    before = host._remembered.cache_info().currsize
+    before = host.known_host.cache_info().currsize
     assert host.canonical_host("a" * 100_000 + ".example") == "a" * 100_000 + ".example"
-    assert host._remembered.cache_info().currsize == before
+    assert host.known_host.cache_info().currsize == before
