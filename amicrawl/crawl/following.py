@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _LARGE = 256 << 10
-"""Bytes of a body from which on it is read on a thread."""
+"""Bytes of a response from which on it is read on a thread."""
 _REMEMBERED = 1 << 16
 """URLs of each kind that are known to have been offered, so as not to work out their keys again."""
 _LONGEST_CHAIN = 20
@@ -171,7 +171,7 @@ class Following:
         to. Raises OutputError where that fails.
         """
         page = Page.of(offer)
-        if len(item.capture.body) > _LARGE and item.capture.status not in REDIRECTS:
+        if item.capture.received > _LARGE and item.capture.status not in REDIRECTS:
             links = await asyncio.to_thread(self._links, item, page)
         else:
             links = self._links(item, page)
@@ -237,6 +237,7 @@ class Following:
     def offers_of(self, links: list[Link], item: CaptureItem, offer: Offer) -> list[Offer]:
         """Return what *links*, those that a browser shows of the row *offer*, are offered as."""
         self.unkept.page(offer.seed.url, is_made_by_scripts=False)
+        self.unkept.needs(offer.seed.url, map(_URL, filter(_is_requisite, links)))
         return self._offers(links, Page.of(offer), item)
 
     def refusal_of_requisite(self, url: str, offer: Offer) -> str:
@@ -316,6 +317,7 @@ class Following:
             made = is_shell_with(links, payload, capture.content_type)
             if made is not None:
                 self.unkept.page(page.url, is_made_by_scripts=made)
+        self.unkept.needs(page.url, map(_URL, filter(_is_requisite, links)))
         return links
 
     def _is_error_page(self, item: CaptureItem, page: Page) -> bool:
@@ -337,7 +339,6 @@ class Following:
         of_kind: dict[Kind, list[Link]] = {Kind.REQUISITE: [], Kind.LINK: []}
         for link in links:
             of_kind[link.kind].append(link)
-        self.unkept.needs(page.url, map(_URL, of_kind[Kind.REQUISITE]))
         on_site = self.selection.scope.links_off_site and self._brings_others(page)
         primary = self._primary(page)
         offers: list[Offer] = []
@@ -510,6 +511,10 @@ class Following:
             return self.starts[0]
         known = page.extra.get(PRIMARY)
         return known if isinstance(known, str) else page.url if page.is_start else ""
+
+
+def _is_requisite(link: Link) -> bool:
+    return link.kind is Kind.REQUISITE
 
 
 def _has_grown(page: str, url: str) -> bool:

@@ -332,7 +332,7 @@ class Visit:
             if ticket.outcome is None:
                 self.frontier.release(dispatch.key, now)
                 return None
-            settled = self.frontier.settle(dispatch.key, ticket.outcome, now)
+            settled = self.frontier.settle(dispatch.offer.key, ticket.outcome, now)
             if self.show is not None:
                 # What a browser has found is in no record, so a crawl that is killed opens a page again
                 # that was not settled. Writing takes some 100 microseconds, and a page takes seconds.

@@ -339,7 +339,11 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
         capture.payload_digest, capture.is_chunked = reader.payload_digest, True
     elif section.framing.ends is Ends.BY_LENGTH:
         capture.is_chunked = False
-    capture.noted = section.noted
+    capture.noted, capture.content_type = section.noted, ""
+    for name, value in section.noted:
+        if name.lower() == b"content-type":
+            capture.content_type = value.decode("utf-8", "surrogateescape")
+            break
     capture.received = len(reader.head) + reader.body_length
     return capture
 
