@@ -166,11 +166,15 @@ class SeenRecord:
         self.record = record
         self._partner = partner
         self._line_maker = line_maker
+        self._line: tuple[CdxjLine | None] | None = None
 
-    @cached_property
+    @property
     def line(self) -> CdxjLine | None:
         """Its line in the index."""
-        return self._line_maker.line_of(self.record, self._partner)
+        # Every record comes here, and a cached property takes a lock each time (until Python 3.12).
+        if self._line is None:
+            self._line = (self._line_maker.line_of(self.record, self._partner),)
+        return self._line[0]
 
     @cached_property
     def findings(self) -> Findings | None:
