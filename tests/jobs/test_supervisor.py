@@ -225,7 +225,10 @@ def test_a_pipeline_that_turns_touches_a_file_for_those_who_watch_it(run: Pipeli
     supervisor.turn()
     alive = run.directory / "data" / "alive"
     os.utime(alive, (0, 0))
+    looked = run.directory / "looked"
+    looked.touch()
     run.turn(lambda: alive.stat().st_mtime > 0)
+    assert alive.stat().st_mtime >= looked.stat().st_mtime
 
 
 def test_a_pipelines_record_has_every_field_of_archivebot(run: Pipelines) -> None:

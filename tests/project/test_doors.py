@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,8 +61,13 @@ def _room_of(parts: tuple[str, ...]) -> str:
     return next((room for room in (".".join(parts[:2]), parts[0] if parts else "") if room in ROOMS), "")
 
 
-def _imports_between_rooms() -> Iterator[tuple[str, str, str]]:
-    """Yield the room that imports, the module it imports from, and the name."""
+@cache
+def _imports_between_rooms() -> tuple[tuple[str, str, str], ...]:
+    """Return the rooms that import, with the modules they import from, and the names."""
+    return tuple(_found_between_rooms())
+
+
+def _found_between_rooms() -> Iterator[tuple[str, str, str]]:
     for path in PACKAGE.rglob("*.py"):
         here = _room_of(path.relative_to(PACKAGE).parts)
         for node in ast.walk(ast.parse(path.read_text())):
