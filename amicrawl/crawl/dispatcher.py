@@ -105,15 +105,8 @@ class Dispatcher:
             moment = self._frontier.next_moment(now)
             if self._pacing.has_turns:
                 moment = self._pacing.first_moment(moment)
-        except AmicrawlError as fault:
-            self._visit.fail(fault)
-            return
-        except Exception as error:
-            # What is not said here would leave a crawl that stands still.
-            logger.exception("A row could not be handed out.")
-            self._visit.fail(
-                AmicrawlError(f"Handing out failed: {error!r}. This is a fault of amicrawl.")
-            )
+        except Exception as error:  # noqa: BLE001  # it is logged, and ends the crawl
+            self._fail("Handing out a URL", error)
             return
         if moment is not None:
             self._timer = self._loop.call_later(max(0.0, moment - now), self.wake)
@@ -136,11 +129,18 @@ class Dispatcher:
                 return False
         return True
 
+    def _fail(self, what: str, error: BaseException) -> None:
+        """Have the crawl end for *error*: a row that is not handed out, or not settled, halts it."""
+        if not isinstance(error, AmicrawlError):
+            logger.error("%s failed.", what, exc_info=error)
+            error = AmicrawlError(f"{what} failed: {error!r}. This is a fault of amicrawl.")
+        self._visit.fail(error)
+
     def _ended(self, task: asyncio.Task[Decision]) -> None:
         ticket = self._visits.pop(task)
         if not task.cancelled():
             if (error := task.exception()) is not None:
-                logger.error("A visit failed, which is a fault of amicrawl.", exc_info=error)
+                self._fail("Settling a URL", error)
             else:
                 decision, side = task.result(), self._overseer
                 if decision is not DONE or side.is_heard:
