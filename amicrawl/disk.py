@@ -17,12 +17,11 @@ import errno
 import fcntl
 import os
 import stat
-import sys
 import tempfile
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
-from amicrawl.errors import OutputError, UsageError
+from amicrawl.errors import OUT_OF_MEMORY, OutputError, UsageError
 
 if TYPE_CHECKING:
     import hashlib
@@ -279,22 +278,6 @@ def remove_durably(path: Path, *, disk: Disk) -> None:
         disk.sync_directory(path.parent)
 
 
-OUT_OF_MEMORY = (
-    "Give the process more memory, or have it need less (a lower AMICRAWL_INFLIGHT_MAX, or "
-    "AMICRAWL_SPOOL_ABOVE)"
-)
-"""What to do where no memory was left."""
-_NO_ROOM = ("can't start new thread", "failed to map segment")
-"""How Python and the loader of libraries say that a thread or a library found no room."""
-
-
-def is_want_of_memory(error: Exception) -> bool:
-    """Return whether *error* says that there was not enough memory, whatever its class."""
-    if isinstance(error, OSError):
-        return error.errno == errno.ENOMEM
-    return isinstance(error, MemoryError) or any(words in str(error) for words in _NO_ROOM)
-
-
 _REMEDIES = {
     **dict.fromkeys(_FORBIDDEN, "Permit writing there"),
     **dict.fromkeys(_TOO_MANY, "Permit more open files (ulimit -n 4096)"),
@@ -309,24 +292,6 @@ def _remedy(error: OSError, path: Path) -> str:
     if error.errno == errno.ENOENT:
         return f"Put {path.parent} back where it was"
     return _REMEDIES.get(error.errno or 0, "Free disk space, or repair the disk")
-
-
-def keep_standard_streams() -> None:
-    """Open those of the streams 0 to 2 that are closed, for nothing to be read from or written to.
-
-    Otherwise the next file that is opened gets the number, and what is printed goes into it.
-    """
-    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
-        try:
-            os.fstat(descriptor)
-        except OSError:
-            opened = os.open(os.devnull, os.O_RDWR)
-            if opened != descriptor:
-                os.dup2(opened, descriptor)
-                os.close(opened)
-        if getattr(sys, name) is None:
-            mode = "r" if name == "stdin" else "w"
-            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False, encoding="utf-8"))
 
 
 @contextmanager

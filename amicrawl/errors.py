@@ -7,6 +7,7 @@ server does wrong is not an error here: it is data, kept in a `Capture`.
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 from typing import TYPE_CHECKING, ClassVar
 
@@ -64,3 +65,19 @@ class DamagedFileError(AmicrawlError):
         self.path = path
         self.offset = offset
         self.reason = reason
+
+
+OUT_OF_MEMORY = (
+    "Give the process more memory, or have it need less (a lower AMICRAWL_INFLIGHT_MAX, or "
+    "AMICRAWL_SPOOL_ABOVE)"
+)
+"""What to do where no memory was left."""
+_NO_ROOM = ("can't start new thread", "failed to map segment")
+"""How Python and the loader of libraries say that a thread or a library found no room."""
+
+
+def is_want_of_memory(error: Exception) -> bool:
+    """Return whether *error* says that there was not enough memory, whatever its class."""
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
+    return isinstance(error, MemoryError) or any(words in str(error) for words in _NO_ROOM)

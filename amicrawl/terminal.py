@@ -40,6 +40,24 @@ _COLOURS = (
 _UTF8 = frozenset({"utf-8", "utf8"})
 
 
+def keep_standard_streams() -> None:
+    """Open those of the streams 0 to 2 that are closed, for nothing to be read from or written to.
+
+    Otherwise the next file that is opened gets the number, and what is printed goes into it.
+    """
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            opened = os.open(os.devnull, os.O_RDWR)
+            if opened != descriptor:
+                os.dup2(opened, descriptor)
+                os.close(opened)
+        if getattr(sys, name) is None:
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False, encoding="utf-8"))
+
+
 def harmless(text: str, *, limit: int = LIMIT) -> str:
     """Return *text* with everything unprintable escaped, cut to *limit* characters of it."""
     cut = text if len(text) <= limit else text[: limit - 1] + "…"

@@ -22,8 +22,8 @@ from typer.core import TyperGroup
 
 from amicrawl import __version__
 from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, is_plain, spare_pydantic
-from amicrawl.disk import is_want_of_memory, keep_standard_streams
-from amicrawl.errors import AmicrawlError, ExitCode
+from amicrawl.errors import AmicrawlError, ExitCode, is_want_of_memory
+from amicrawl.terminal import keep_standard_streams
 
 
 class _Commands(TyperGroup):

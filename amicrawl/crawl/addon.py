@@ -48,9 +48,9 @@ from amicrawl.crawl.watching.control import Control
 from amicrawl.crawl.watching.logs import drop_early_lines, format_handlers
 from amicrawl.crawl.watching.progress import Progress
 from amicrawl.crawl.watching.stopping import DiskRoom, StopConditions
-from amicrawl.disk import keep_standard_streams
 from amicrawl.errors import UsageError
 from amicrawl.record import Unkept
+from amicrawl.terminal import keep_standard_streams
 from amicrawl.wings import REGISTERED
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
-from amicrawl.disk import OUT_OF_MEMORY, is_want_of_memory
-from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.errors import OUT_OF_MEMORY, AmicrawlError, OutputError, is_want_of_memory
 
 if TYPE_CHECKING:
     from amicrawl.record import CaptureItem

@@ -33,8 +33,7 @@ from amicrawl.crawl.decision import (
     outcome_of,
     provenance_of,
 )
-from amicrawl.disk import OUT_OF_MEMORY
-from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.errors import OUT_OF_MEMORY, AmicrawlError, OutputError
 from amicrawl.frontier import Outcome, Settled, judge
 from amicrawl.record import CaptureItem
 from amicrawl.urls import Refused
