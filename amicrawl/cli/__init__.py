@@ -21,17 +21,13 @@ import typer
 from typer.core import TyperGroup
 
 from amicrawl import __version__
-from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, is_plain, spare_pydantic
+from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, is_plain
 from amicrawl.errors import AmicrawlError, ExitCode, is_want_of_memory
 from amicrawl.terminal import keep_standard_streams
 
 
 class _Commands(TyperGroup):
     """Lists the commands without loading them."""
-
-    def get_params(self, ctx: Any) -> Any:
-        """Return the options that stand before any command."""
-        return spare_pydantic(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # typer calls it so
         return [name for name, place in COMMANDS.items() if place.is_listed]

@@ -13,8 +13,7 @@ import re
 import signal
 import sys
 from functools import cache, partial
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_origin
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 from typer import BadParameter
@@ -180,7 +179,6 @@ def _lay_out(command: Any, *, plain: bool) -> None:
         command.rich_markup_mode = None
     for param in command.params:
         _name_value(param)
-    vars(command)["get_params"] = partial(_spared, command.get_params)
     vars(command)["make_context"] = partial(_parsed, command.make_context)
     vars(command)["invoke"] = partial(_begun, command.invoke)
     for each in getattr(command, "commands", {}).values():
@@ -218,7 +216,6 @@ def _keep_what_is_imported() -> None:
     gc.freeze()
 
 
-_FEW_DIGITS = re.compile("[0-9]{1,15}")
 _LONE = {"--browser": "always"}
 """Options whose value may be left away, and what it is then."""
 
@@ -237,61 +234,6 @@ def _parsed(
         if faults := getattr(fault.__cause__, "errors", None):
             fault.message = "; ".join(map(reason_of, faults()))
         raise
-
-
-_NOT_PLAIN: Any = object()
-
-
-def spare_pydantic(params: list[Any]) -> list[Any]:
-    """Return *params*, which take plain values as they are from now on.
-
-    typer lets pydantic make them, which takes longer to load than many a command works. An older typer
-    has no `type_descriptor`, and no use for pydantic.
-    """
-    for param in params:
-        if hasattr(param, "type_descriptor") and "process_value" not in vars(param):
-            vars(param)["process_value"] = partial(_processed, param, param.process_value)
-    return params
-
-
-def _spared(get_params: Callable[..., Any], context: Any) -> Any:
-    return spare_pydantic(get_params(context))
-
-
-def _processed(param: Any, process: Callable[..., Any], context: Any, value: Any) -> Any:
-    """Return what *process* makes of *value*, which was given for *param* or is its default."""
-    kind, about = param.type_descriptor.annotation, param.type_descriptor.parameter_info
-    several = param.multiple or param.nargs != 1
-    made = _NOT_PLAIN
-    if value is None and not param.required:
-        made = () if several else None
-    elif several and value and get_origin(kind) is list:
-        parts = [_plain_value(get_args(kind)[0], about, part) for part in value]
-        made = parts if _NOT_PLAIN not in parts else made
-    elif not several:
-        made = _plain_value(kind, about, value)
-    if made is _NOT_PLAIN:
-        return process(context, value)
-    return made if param.callback is None else param.callback(context, param, made)
-
-
-def _plain_value(kind: Any, about: Any, value: Any) -> Any:
-    """Return *value* as a *kind*, or `_NOT_PLAIN`; *about* is what was declared of its parameter."""
-    if about.parser is not None or not isinstance(kind, type):
-        return _NOT_PLAIN
-    if isinstance(value, kind):
-        return value
-    if kind is Path and isinstance(value, str):
-        path = Path(value)
-        # What typer would check of a file is whether it can be read.
-        return path if os.access(path, os.R_OK) or not path.exists() else _NOT_PLAIN
-    if kind is int and isinstance(value, str) and _FEW_DIGITS.fullmatch(value):
-        number = int(value)
-        is_fit = (about.min is None or number >= about.min) and (
-            about.max is None or number <= about.max
-        )
-        return number if is_fit else _NOT_PLAIN
-    return _NOT_PLAIN
 
 
 def _name_value(param: Any) -> None:
