@@ -60,10 +60,8 @@ tests-compiled: environment-dev
 	@$(BIN)/python -m pytest --collect-only -q -q >/dev/null || $(BIN)/python -m pytest --collect-only -q -q
 
 .PHONY: quick
-# These do not wait.
-quick: WORKERS = 2
 quick: export PYTHONDONTWRITEBYTECODE =
-quick: environment-dev ## Run the tests that start no process and take no time, without the style check [WORKERS=2]
+quick: environment-dev ## Run the tests that start no process and take no time, without the style check [WORKERS=4]
 	$(BIN)/python -m pytest -q -m "not slow" -n $(WORKERS) --dist worksteal
 
 .PHONY: test-scrapy

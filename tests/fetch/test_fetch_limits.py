@@ -161,6 +161,7 @@ def test_the_first_byte_is_waited_for_from_the_moment_at_which_all_is_sent(
 
 @pytest.mark.parametrize("patient", [True, False], ids=["whole time", "first byte"])
 @pytest.mark.parametrize("size", [5, 6_000_000], ids=["in the socket", "more than a socket holds"])
+@pytest.mark.slow
 def test_a_response_that_came_while_the_process_was_stopped_is_kept(
     run: Run, make_wire: Callable[..., Wire], size: int, *, patient: bool
 ) -> None:
@@ -185,6 +186,7 @@ def test_a_response_that_came_while_the_process_was_stopped_is_kept(
     capture.body.close()
 
 
+@pytest.mark.slow
 def test_a_connection_that_was_being_made_when_the_process_was_stopped_has_its_time_yet(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
@@ -203,6 +205,7 @@ def test_a_connection_that_was_being_made_when_the_process_was_stopped_has_its_t
         assert content(run(fetch(server.port))) == b"hello"
 
 
+@pytest.mark.slow
 def test_a_server_that_says_nothing_is_given_up_after_a_stop_as_before(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
