@@ -107,53 +107,38 @@ class FailingRows(Rows):
         raise self._error
 
 
+async def fault_of_a_crawl(rows: Any, **visits: Any) -> AmicrawlError:
+    """Return what a crawl of *rows*, whose visits do what *visits* says, ends for."""
+    failed: asyncio.Future[AmicrawlError] = asyncio.get_running_loop().create_future()
+    visit: Any = SimpleNamespace(fail=failed.set_result, **visits)
+    dispatcher = Dispatcher(
+        rows,
+        pacing_without_delays(),
+        visit,
+        clock=asyncio.get_running_loop().time,
+        on_idle=lambda: None,
+        overseer=SimpleNamespace(may_start=lambda: True, is_heard=True, visited=lambda *_: None),
+    )
+    dispatcher.start()
+    return await asyncio.wait_for(failed, 60)
+
+
 @pytest.mark.parametrize("error", [OutputError("the disk is full"), RuntimeError("a fault")])
 def test_a_frontier_that_cannot_hand_out_a_row_ends_the_crawl(error: Exception) -> None:
     """A dispatcher that died in silence left a crawl that stood still."""
-
-    async def fault_of_a_crawl() -> AmicrawlError:
-        failed: asyncio.Future[AmicrawlError] = asyncio.get_running_loop().create_future()
-        rows: Any = FailingRows(error)
-        visits: Any = SimpleNamespace(fail=failed.set_result)
-        dispatcher = Dispatcher(
-            rows,
-            pacing_without_delays(),
-            visits,
-            clock=asyncio.get_running_loop().time,
-            on_idle=lambda: None,
-            overseer=SimpleNamespace(may_start=lambda: True, is_heard=True, visited=lambda *_: None),
-        )
-        dispatcher.start()
-        return await asyncio.wait_for(failed, 60)
-
-    assert str(error) in str(asyncio.run(fault_of_a_crawl()))
+    assert str(error) in str(asyncio.run(fault_of_a_crawl(FailingRows(error))))
 
 
 @pytest.mark.parametrize("error", [OutputError("the disk is full"), RuntimeError("a fault")])
 def test_a_visit_that_cannot_settle_its_row_ends_the_crawl(error: Exception) -> None:
     """Its row stayed in flight, and a crawl that waited for its end stood still."""
 
-    async def fault_of_a_crawl() -> AmicrawlError:
-        failed: asyncio.Future[AmicrawlError] = asyncio.get_running_loop().create_future()
+    async def visit(_: Ticket) -> None:
+        raise error
 
-        async def visit(_: Ticket) -> None:
-            raise error
-
-        rows: Any = Rows([])
-        rows.left = 1
-        visits: Any = SimpleNamespace(fail=failed.set_result, visit=visit)
-        dispatcher = Dispatcher(
-            rows,
-            pacing_without_delays(),
-            visits,
-            clock=asyncio.get_running_loop().time,
-            on_idle=lambda: None,
-            overseer=SimpleNamespace(may_start=lambda: True, is_heard=True, visited=lambda *_: None),
-        )
-        dispatcher.start()
-        return await asyncio.wait_for(failed, 10)
-
-    assert str(error) in str(asyncio.run(fault_of_a_crawl()))
+    rows = Rows([])
+    rows.left = 1
+    assert str(error) in str(asyncio.run(fault_of_a_crawl(rows, visit=visit)))
 
 
 class ClosedWire:
