@@ -152,7 +152,8 @@ class _Common(NamedTuple):
     """Whether a field says how long the body is, or that it is chunked."""
 
 
-@lru_cache(maxsize=4096)
+# As many as hosts are known by name elsewhere: with more hosts in turn than it holds, it holds none.
+@lru_cache(maxsize=16_384)
 def _common(
     scheme: str, authority: str, method: str, fields: tuple[tuple[bytes, bytes], ...],
     way: tuple[str, TlsPolicy, str],

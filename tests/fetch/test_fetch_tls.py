@@ -483,6 +483,17 @@ def test_versions_and_ciphers_are_those_that_are_set(
     assert refused.failure is Failure.TLS_HANDSHAKE
 
 
+def test_a_server_without_an_order_of_its_own_takes_the_suite_that_browsers_offer_first(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    made = context(authority, version=ssl.TLSVersion.TLSv1_3)
+    made.options &= ~ssl.OP_CIPHER_SERVER_PREFERENCE
+    capture = fetch_from(secured(made, always(OK + FIVE)))
+    assert capture.tls is not None
+    assert capture.tls.cipher == "TLS_AES_128_GCM_SHA256"
+    capture.body.close()
+
+
 def test_session_keys_are_written_where_a_file_is_named_for_them(
     fetch_from: Callable[..., Capture], authority: trustme.CA, tmp_path: Path
 ) -> None:

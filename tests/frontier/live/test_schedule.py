@@ -174,6 +174,27 @@ def test_a_host_in_flight_at_a_kill_keeps_its_own_delay(crawl: Crawl, opened_bet
     assert dispatch.key == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("address", "octets"),
+    [
+        ("192.0.2.7", "00000000000000000000ffffc0000207"),
+        ("2001:db8::7", "20010db8000000000000000000000007"),
+        ("fe80::7%eth0", "fe800000000000000000000000000007"),
+        ("::ffff:192.0.2.7", "00000000000000000000ffffc0000207"),
+        ("a.name", "00000000000000000000000000000000"),
+    ],
+)
+def test_the_row_of_a_host_has_the_address_that_was_dialled_last(
+    crawl: Crawl, address: str, octets: str
+) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, OK._replace(ip_address=address))
+    row = crawl.frontier.hosts.row(1)
+    assert row is not None
+    assert row.resolved_ip.hex() == octets
+    assert row.ip_expiry == crawl.clock.hour + 1
+
+
 @pytest.mark.parametrize("outcome", [OK, MISSING, Outcome(410), Outcome(301, redirect="http://b.test/")])
 def test_a_settled_row_comes_back_in_a_recrawl_only(crawl: Crawl, outcome: Outcome) -> None:
     crawl.frontier.offer(offer_of(1, 1))
