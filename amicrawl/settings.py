@@ -9,7 +9,7 @@ import os
 
 # Scrapy, its commands and the spiders are imported next: half a million objects that stay. Python's
 # collector would look through them again and again.
-gc.set_threshold(100_000, 20, 20)
+gc.set_threshold(200_000, 20, 20)
 # numpy starts threads for linear algebra, which is not done here; they wait in a loop at first.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 # pydantic would look through all installed packages for plugins.
