@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 import sys
+from enum import Enum
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,13 +65,21 @@ def _setting_rows() -> list[str]:
     rows = []
     for name, field in CrawlConfig.model_fields.items():
         default = repr(field.default) if field.default == "" else str(field.default)
-        text = re.sub(r"`([a-z_]+)`", _setting_for_field, setting_description(name))
+        others = CrawlConfig.model_fields.keys() - _words_of(field.default)
+        text = re.sub(r"`([a-z_]+)`", partial(_as_setting, others), setting_description(name))
         rows.append(f"| `{PREFIX}{name.upper()}` | `{default}` | {text} |")
     return rows
 
 
-def _setting_for_field(name: re.Match[str]) -> str:
-    return f"`{PREFIX}{name[1].upper()}`" if name[1] in CrawlConfig.model_fields else name[0]
+def _words_of(default: object) -> set[str]:
+    """Return names of settings that mean a word of this setting's own value: `browser` of headers."""
+    if isinstance(default, Enum):
+        return {str(value) for value in type(default)}
+    return set(HOST_KEYS) if isinstance(default, dict) else set()
+
+
+def _as_setting(names: set[str], found: re.Match[str]) -> str:
+    return f"`{PREFIX}{found[1].upper()}`" if found[1] in names else found[0]
 
 
 def _check_sections(page: Path) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from amicrawl.capture import Failure
+from amicrawl.config import Headers
 from amicrawl.crawl.decision import STATS
 from amicrawl.errors import ExitCode
 from amicrawl.record import CAPTURES
@@ -56,6 +57,14 @@ def test_a_reference_that_differs_from_the_code_is_named(tmp_path: Path) -> None
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stdout == "docs/settings.md differs from the code: run `make reference`.\n"
+
+
+def test_a_word_that_is_a_value_is_not_documented_as_the_setting_of_that_name() -> None:
+    told = {name.strip("`"): text for name, _, text in table("settings.md", "Setting")}
+    for value in Headers:
+        assert f"`{value}`" in told["AMICRAWL_HEADERS"]
+    for key in ("delay", "per_host", "robots", "auth"):
+        assert f"`{key}`" in told["AMICRAWL_HOST_OVERRIDES"]
 
 
 def test_every_column_is_documented_in_its_place_with_its_type() -> None:
