@@ -103,6 +103,32 @@ class GrowingTexts:
         return texts_of(self._octets, np.frombuffer(self._cuts, _PLACE))
 
 
+class GrowingCodes:
+    """Texts that are added to, many of which are alike: codes, and each text of a batch once."""
+
+    def __init__(self) -> None:
+        self._codes = bytearray()
+        self._spelled = GrowingTexts()
+
+    @property
+    def room(self) -> int:
+        """Octets that can be added."""
+        return self._spelled.room
+
+    def add(self, texts: Texts) -> None:
+        """Add *texts*, or codes of texts (an array of Arrow with a dictionary); none is null."""
+        if not isinstance(texts, pa.DictionaryArray):
+            texts = texts.dictionary_encode()
+        codes = numbers_of(texts.indices) + np.int32(len(self._spelled))
+        self._codes += codes.astype(np.int32).data
+        self._spelled.add(texts.dictionary)
+
+    def texts(self) -> Texts:
+        """Return them all as codes, without a copy; no more can be added then."""
+        codes = numbers_from(np.frombuffer(self._codes, np.int32))
+        return pa.DictionaryArray.from_arrays(codes, self._spelled.texts())
+
+
 def taken(
     texts: Texts, numbers: NDArray[np.integer[Any]], *, missing: NDArray[np.bool_] | None = None
 ) -> Texts:

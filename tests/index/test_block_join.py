@@ -17,8 +17,8 @@ from amicrawl.archive.arrow_texts import texts_from
 from amicrawl.archive.index.merging.joining import Undecided
 from amicrawl.archive.index.merging.merge import SIDES_IN_MEMORY, MergeJob, merge_job
 from amicrawl.archive.index.merging.side_blocks import side_batches
-from amicrawl.archive.index.merging.side_table import hashes_of
-from amicrawl.archive.index.merging.sides import rows_as_sides
+from amicrawl.archive.index.merging.side_table import SideTable, hashes_of
+from amicrawl.archive.index.merging.sides import JoinKeys, Side, rows_as_sides, sides_as_rows
 from amicrawl.archive.lines.blocks import Block
 from amicrawl.disk import Disk
 from amicrawl.errors import OutputError
@@ -110,6 +110,17 @@ def test_a_sidecar_is_read_in_blocks_as_in_lines(
     found = [side for batch in batches for side in rows_as_sides(pa.Table.from_batches([batch]))]
     assert found == list(sides_in_lines(sidecar, report=told[1].append))
     assert told[0] == told[1]
+
+
+def test_one_record_is_found_among_many_with_the_same_identifier() -> None:
+    ids = ["same"] * 40 + [f"other-{number}" for number in range(200)]
+    key = "org,a)/ 20121026215942"
+    table = SideTable(sides_as_rows([Side(JoinKeys(key, each, "", "", ""), b"") for each in ids]))
+    # Among so many are some whose hashes begin as that of the forty does, and come before it.
+    asked = ["same", *(f"other-{number}" for number in range(5000))]
+    seconds, whens = texts_from([key[-14:]] * len(asked)), texts_from([key] * len(asked))
+    found = table.by_id(texts_from(asked), seconds, whens)
+    assert found.sides.tolist() == [39, *range(40, 240), *[-1] * 4800]
 
 
 def _said(spans: Spans) -> list[str]:

@@ -246,9 +246,9 @@ def _with_endings(
     np.subtract(ends, found >= 0, out=cuts[1:-1])
     cuts[-1] = ends[-1] + 1
     lines = texts_of(block.all.view, cuts.astype(np.int32), kind=pa.binary())
-    endings = sides.endings(np.append(found, -1))
+    endings, numbers = sides.endings(np.append(found, -1))
     whole: Any = pc.binary_join_element_wise(
-        lines, endings, _NOTHING, null_handling="replace", null_replacement=""
+        lines, endings, numbers, _NOTHING, null_handling="replace", null_replacement=""
     )
     written, places = octets_of(whole)
     # A line begins where its piece does, behind the end of the line before.

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from amicrawl.archive.index.merging.joining import LineSink
 
 SIDES_IN_MEMORY = 250_000
-"""Records of sidecars that are held at a time, at some 400 bytes each."""
+"""Records of sidecars that are held at a time, at some 300 bytes each."""
 WORTH_A_PROCESS = 256 << 20
 """Bytes that are merged in the time that it takes to start a process, and as long again."""
 MOST_FAULTS = 20

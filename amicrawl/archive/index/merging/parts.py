@@ -25,7 +25,7 @@ from amicrawl.archive.arrow_texts import (
 )
 from amicrawl.archive.index.merging.joining import Joining
 from amicrawl.archive.index.merging.side_table import SideTable, gathered
-from amicrawl.archive.index.merging.sides import SECOND, SIDES
+from amicrawl.archive.index.merging.sides import SECOND, SIDES, spelled
 from amicrawl.disk import discard, explained, pieces
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def pieces_of_records(batch: pa.RecordBatch, count: int) -> Iterator[BlockPiece[
     """Deal records of sidecars out to *count* parts."""
     parts = _parts_of(Spans.of(batch["when"]).last(WORD), count)
     order = np.argsort(parts, kind="stable")
-    sorted_ = batch.take(numbers_from(order))
+    sorted_ = spelled(batch.take(numbers_from(order)))
     for part, start, end in _borders(parts[order], count):
         yield BlockPiece(part, sorted_.slice(start, end - start), order[start:end])
 

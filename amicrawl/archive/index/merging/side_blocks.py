@@ -14,17 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.archive.arrow_texts import (
+    Spans,
     Texts,
     are_as_python_writes,
     are_zero,
     numbers_from,
     numbers_of,
     octets_of,
-    taken,
     texts_from,
 )
 from amicrawl.archive.index.merging.joining import bare_ids, base_names_of
-from amicrawl.archive.index.merging.sides import CDXJ, SIDES, ending_of, side_of, sides_as_rows, sides_of
+from amicrawl.archive.index.merging.sides import (
+    CDXJ,
+    batch_of,
+    ending_of,
+    side_of,
+    sides_as_rows,
+    sides_of,
+)
 from amicrawl.archive.index.sidecar.findings import (
     CHARSET,
     LANGUAGES,
@@ -44,7 +51,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from amicrawl.archive.arrow_texts import Spans
     from amicrawl.archive.index.merging.sides import Side
     from amicrawl.archive.lines import Alike, LineShape, Scalar
 
@@ -54,7 +60,7 @@ _EXCLAMATION_MARK, _COLON = b"!:"
 _COVERED = "text-covered"
 _BETWEEN = "\t"
 """What a plain line does not hold."""
-_TAB, _NOTHING = texts_from([_BETWEEN, ""])
+_TAB = texts_from([_BETWEEN])[0]
 
 
 def side_batches(path: Path, *, report: Callable[[str], None]) -> Iterator[pa.RecordBatch]:
@@ -124,7 +130,7 @@ def _rows_of(block: Block, broken: Callable[[int], None]) -> pa.RecordBatch:
     if not sides and len(batches) == 1:
         return batches[0]
     numbers.append(np.array(read, np.int64))
-    table = pa.Table.from_batches([*batches, sides_as_rows(sides)], schema=SIDES)
+    table = pa.Table.from_batches([*batches, sides_as_rows(sides)])
     # Of records with the same tie the last one counts, so they stay in order.
     table = table.take(numbers_from(np.argsort(np.concatenate(numbers)))).combine_chunks()
     return table.to_batches()[0] if table.num_rows else sides_as_rows([])
@@ -186,10 +192,13 @@ def _shares(found: object, numbers: tuple[Scalar, ...]) -> tuple[Scalar, ...]:
 
 def _columns_of(block: Block, alike: Alike, places: _Places) -> tuple[pa.RecordBatch, NDArray[np.int64]]:
     """Return what lines of one shape say; and which of them, for some may have to be read."""
-    probabilities = None
+    is_zero = probabilities = None
     if places.probability is not None:
         alike = alike.some(are_as_python_writes(block.scalars(alike, places.probability)))
-        probabilities = block.scalars(alike, places.probability)
+        spans = block.scalars(alike, places.probability)
+        # A probability of 0 is left out.
+        is_zero = are_zero(spans)
+        probabilities = Spans(spans.octets, spans.starts, np.where(is_zero, spans.starts, spans.ends))
     rows = alike.rows
     nothing = texts_from([""]).take(numbers_from(np.zeros(len(rows), np.int64)))
 
@@ -203,18 +212,22 @@ def _columns_of(block: Block, alike: Alike, places: _Places) -> tuple[pa.RecordB
         nothing if places.filename is None else base_names_of(texts(places.filename)),
         texts(places.offset),
         _bare_digests(texts(places.digest)),
-        _endings(places, texts, shares, probabilities),
+        _endings(places, texts, shares, is_zero),
+        nothing if probabilities is None else probabilities.texts(),
     ]
-    return pa.RecordBatch.from_arrays(columns, schema=SIDES), rows
+    return batch_of(columns), rows
 
 
 def _endings(
     places: _Places,
     texts: Callable[[int | None], Texts],
     shares: list[Texts],
-    probabilities: Spans | None,
+    is_zero: NDArray[np.bool_] | None,
 ) -> Texts:
-    """Return what lines get that the records belong to."""
+    """Return what lines get that the records belong to, but for their probability.
+
+    *is_zero* says of which that is 0; None where they have none.
+    """
     names = [places.magic, places.own, places.fido, places.puid, places.charset, *places.codes]
     said = [*map(texts, names), *shares]
     together: Any = pc.binary_join_element_wise(*said, _TAB)
@@ -222,19 +235,11 @@ def _endings(
     endings = [
         ending_of(_addition(places, text.split(_BETWEEN))) for text in spelled.dictionary.to_pylist()
     ]
-    if probabilities is None:
-        return texts_from(endings).take(spelled.indices)
-    # A probability of 0 is left out.
-    is_zero = are_zero(probabilities)
+    if is_zero is None:
+        return pa.DictionaryArray.from_arrays(spelled.indices, texts_from(endings))
     which = numbers_of(spelled.indices) + np.where(is_zero, 0, len(endings)).astype(np.int32)
     begins = texts_from([*endings, *[f'{ending}, "soft-404-detected": ' for ending in endings]])
-    return pc.binary_join_element_wise(
-        taken(begins, which),
-        probabilities.texts(missing=is_zero),
-        _NOTHING,
-        null_handling="replace",
-        null_replacement="",
-    )
+    return pa.DictionaryArray.from_arrays(numbers_from(which), begins)
 
 
 def _addition(places: _Places, said: list[str]) -> str:

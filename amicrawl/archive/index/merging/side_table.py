@@ -1,6 +1,6 @@
 """The records of sidecars, found by what ties them to lines: columns and hashes of what they say.
 
-A record takes some 400 bytes, its indexes included. Where the rules of `join.py` need more than one
+A record takes some 300 bytes, its indexes included. Where the rules of `join.py` need more than one
 record or line to decide, a match is marked as not certain.
 """
 
@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 
 from amicrawl.archive.arrow_texts import (
     WORD,
+    GrowingCodes,
     GrowingTexts,
     Spans,
     Texts,
@@ -24,7 +25,7 @@ from amicrawl.archive.arrow_texts import (
     texts_from,
     truths,
 )
-from amicrawl.archive.index.merging.sides import SECOND, SIDES
+from amicrawl.archive.index.merging.sides import SECOND, SIDES, batch_of
 from amicrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SPACE = ord(" ")
+_STEPS = 8
+"""Hashes with one head that are passed one by one; where there are more, all are searched by halves."""
 
 
 class Matches(NamedTuple):
@@ -55,9 +58,15 @@ class _Index:
         """Have *rows*, ascending, which say *columns*."""
         # Numbers alone are sorted many times as fast as with what belongs to them, so that the lowest
         # bits of a hash make room for its row.
-        self._is_row = np.uint64((1 << len(rows).bit_length()) - 1)
+        bits = len(rows).bit_length()
+        self._is_row = np.uint64((1 << bits) - 1)
         marked = np.arange(len(rows), dtype=np.uint64)
-        self._sorted = np.sort(hashes_of(columns) & ~self._is_row | marked)
+        # Before all others is 0, which no search passes.
+        self._sorted = np.zeros(len(rows) + 1, np.uint64)
+        self._sorted[1:] = np.sort(hashes_of(columns) & ~self._is_row | marked)
+        self._head = np.uint64(64 - bits)
+        heads = (self._sorted[1:] >> self._head).astype(np.int64)
+        self._ends = np.cumsum(np.bincount(heads, minlength=1 << bits)).astype(np.int32)
         self._rows = rows
 
     def find(self, *columns: Texts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -65,11 +74,23 @@ class _Index:
         hashes = hashes_of(columns) & ~self._is_row
         if not len(self._rows):
             return np.full(len(hashes), -1), np.ones(len(hashes), np.bool_)
-        last = np.searchsorted(self._sorted, hashes | self._is_row, side="right") - 1
-        near, before = self._sorted[np.maximum(last, 0)], self._sorted[np.maximum(last - 1, 0)]
-        are_there = near & ~self._is_row == hashes
+        last = self._last_until(hashes | self._is_row)
+        near, before = self._sorted[last], self._sorted[np.maximum(last - 1, 0)]
+        are_there = (last > 0) & (near & ~self._is_row == hashes)
         rows = np.where(are_there, self._rows[(near & self._is_row).astype(np.int64)], -1)
-        return rows, (last < 1) | (before & ~self._is_row != hashes)
+        return rows, (last <= 1) | (before & ~self._is_row != hashes)
+
+    def _last_until(self, wanted: NDArray[np.uint64]) -> NDArray[np.int32]:
+        """Return the place of the last that is not more than each of *wanted*."""
+        # As many heads as rows: what is looked for is one of the last few with its head.
+        last = self._ends[(wanted >> self._head).astype(np.int64)]
+        beyond = np.flatnonzero(self._sorted[last] > wanted)
+        for _ in range(_STEPS):
+            last[beyond] -= 1
+            beyond = beyond[self._sorted[last[beyond]] > wanted[beyond]]
+        if len(beyond):
+            last[beyond] = np.searchsorted(self._sorted, wanted[beyond], side="right") - 1
+        return last
 
 
 _FACTOR, _HALF = np.uint64(0xFF51AFD7ED558CCD), np.uint64(32)
@@ -106,18 +127,19 @@ def gathered(
     These are up to *most* rows, and what has room in a column, 2 GiB. Where it is not said how many,
     InputError if that is not all of them.
     """
-    columns = [GrowingTexts() for _ in SIDES]
-    more = None
+    columns = [GrowingCodes() if name == "ending" else GrowingTexts() for name in SIDES.names]
+    more, count = None, 0
     for batch in batches:
         has_room = min(column.room for column in columns) >= batch.nbytes
         if not has_room and most is None:
             raise InputError("Records of the same seconds add more than 2 GiB. Merge fewer sidecars.")
-        if not has_room or (most is not None and len(columns[0]) + batch.num_rows > most):
+        if not has_room or (most is not None and count + batch.num_rows > most):
             more = batch
             break
         for column, texts in zip(columns, batch.columns, strict=True):
             column.add(texts)
-    return pa.RecordBatch.from_arrays([each.texts() for each in columns], schema=SIDES), more
+        count += batch.num_rows
+    return batch_of([each.texts() for each in columns]), more
 
 
 class SideTable:
@@ -135,7 +157,7 @@ class SideTable:
         names = ("record_id", "filename", "offset", "digest")
         has = {name: lengths_of(columns[name]) > 0 for name in names}
         self._only_keys = not (has["record_id"] | has["filename"] | has["digest"]).any()
-        self._columns["second"] = pc.utf8_slice_codeunits(columns["when"], -SECOND)
+        self._columns["second"] = Spans.of(columns["when"]).last(SECOND).texts()
         self._by_id = self._index(has["record_id"], "record_id", "second")
         self._by_place = self._index(has["filename"] & has["offset"], "filename", "offset", "second")
         self._by_when: _Index | None = None
@@ -153,9 +175,12 @@ class SideTable:
         """Whether records are tied to captures by file and offset."""
         return self._by_place is not None
 
-    def endings(self, sides: NDArray[np.int64]) -> Texts:
-        """Return what each of *sides* adds, as bytes; null where there is none."""
-        return taken(self._columns["ending"].view(pa.binary()), sides, missing=sides < 0)
+    def endings(self, sides: NDArray[np.int64]) -> tuple[Texts, Texts]:
+        """Return what each of *sides* adds, ending and number, as bytes; null where there is none."""
+        missing, endings = sides < 0, self._columns["ending"]
+        codes = taken(endings.indices, sides, missing=missing)
+        numbers = taken(self._columns["number"].view(pa.binary()), sides, missing=missing)
+        return endings.dictionary.view(pa.binary()).take(codes), numbers
 
     def by_id(self, ids: Texts, seconds: Texts, whens: Texts) -> Matches:
         """Find records by identifiers, which may be empty, and timestamps."""

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import orjson
 import pyarrow as pa
 
-from amicrawl.archive.arrow_texts import texts_from
+from amicrawl.archive.arrow_texts import Texts, texts_from
 from amicrawl.archive.index.sidecar.findings import (
     ERROR,
     SOURCE_FILE,
@@ -185,9 +185,14 @@ _FIELDS: list[pa.Field[Any]] = [
     pa.field("offset", pa.string()),
     pa.field("digest", pa.string()),
     pa.field("ending", pa.string()),
+    pa.field("number", pa.string()),
 ]
 SIDES = pa.schema(_FIELDS)
-"""The fields of `JoinKeys`, and what is inserted before the brace that ends a line; may be empty."""
+"""The fields of `JoinKeys`, and what is inserted before the brace that ends a line; may be empty.
+
+That is an ending, which many records have in common, and the number that follows it. In memory an array
+has each ending once and a code for each record (Arrow's dictionaries); `spelled` is for what leaves it.
+"""
 _BEFORE = ", "
 SECOND = 14
 """Bytes of the timestamp with which every `when` ends."""
@@ -195,18 +200,27 @@ SECOND = 14
 
 def sides_as_rows(sides: Sequence[Side]) -> pa.RecordBatch:
     """Return *sides* as columns."""
-    columns = list(
-        zip(*[(*side.ties, ending_of(side.addition.decode())) for side in sides], strict=True)
-    )
-    arrays = [texts_from(column) for column in columns or [()] * len(SIDES)]
-    return pa.RecordBatch.from_arrays(arrays, schema=SIDES)
+    rows = [(*side.ties, ending_of(side.addition.decode()), "") for side in sides]
+    columns = list(zip(*rows, strict=True)) or [()] * len(SIDES)
+    *ties, endings, numbers = [texts_from(column) for column in columns]
+    return batch_of([*ties, endings.dictionary_encode(), numbers])
+
+
+def batch_of(columns: Sequence[Texts]) -> pa.RecordBatch:
+    """Return *columns*, those of `SIDES`, the endings as codes, as one batch."""
+    return pa.RecordBatch.from_arrays(columns, names=SIDES.names)
+
+
+def spelled(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return *batch* as `SIDES` has it, each ending where its record is."""
+    return batch.cast(SIDES)
 
 
 def rows_as_sides(rows: pa.Table) -> Iterator[Side]:
     """Yield the records of *rows*, as `sides_as_rows` made them."""
     for batch in rows.to_batches(max_chunksize=4096):
-        for *ties, ending in zip(*[column.to_pylist() for column in batch.columns], strict=True):
-            yield Side(JoinKeys(*ties), ending[len(_BEFORE) :].encode())
+        for *ties, ending, number in zip(*[column.to_pylist() for column in batch.columns], strict=True):
+            yield Side(JoinKeys(*ties), (ending + number)[len(_BEFORE) :].encode())
 
 
 def ending_of(addition: str) -> str:
