@@ -125,9 +125,8 @@ class Direct(StrEnum):
 
 
 def _networks(value: object) -> object:
-    """Read a comma-separated string or a sequence as networks; host bits may be set."""
-    if isinstance(value, str):
-        value = [part.strip() for part in value.split(",") if part.strip()]
+    """Read words separated by whitespace or commas, or a sequence, as networks; host bits may be set."""
+    value = _names(value)
     if isinstance(value, (list, tuple)):
         return tuple(ip_network(item, strict=False) for item in value)
     return value
@@ -145,9 +144,19 @@ def _names(value: object) -> object:
 
 def _ages(value: object) -> object:
     """Read one span of time, which is for all URLs, or an object of JSON with one for each pattern."""
+    if not isinstance(value, str) or value.lstrip().startswith("{"):
+        return _table(value)
+    return {"*": value} if value else {}
+
+
+def _table(value: object) -> object:
+    """Read an object of JSON, as a command line gives it, or a dictionary."""
     if not isinstance(value, str):
         return value
-    return parsed(value.encode()) if value.lstrip().startswith("{") else ({"*": value} if value else {})
+    try:
+        return parsed(value.encode())
+    except ValueError:
+        return value
 
 
 def _span(value: str) -> str:
@@ -331,9 +340,9 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     given as a reference: `env:NAME` or `file:PATH`."""
     cookies: str = ""
     """Cookies to send, in the format of cookies.txt: `file:PATH` or `env:NAME`."""
-    host_overrides: dict[str, dict[str, Any]] = {}
+    host_overrides: Annotated[dict[str, dict[str, Any]], BeforeValidator(_table)] = {}
     """Settings of single hosts, by host name: `delay`, `per_host`, `robots`, `auth` and others. Best
-    written in a crawl file."""
+    written in a crawl file; on the command line, an object of JSON: `{"example.org": {"delay": 5}}`."""
 
     recrawl_after: Ages = {}
     """Age from which captured URLs are requested again by a recrawl, such as `1d`, or an object of JSON

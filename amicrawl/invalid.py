@@ -16,6 +16,7 @@ _IN_WORDS = {
     "bool_type": _SWITCH,
     "byte_size": _SIZE,
     "byte_size_unit": _SIZE,
+    "dict_type": "it must be a table: a dictionary, or an object of JSON in double quotes",
     "enum": "it must be {expected}",
     "extra_forbidden": "it is not known here",
     "finite_number": _NUMBER,

@@ -22,6 +22,8 @@ from amicrawl.errors import UsageError
         ("ROBOTS", "maybe", "it must be 'obey', 'obey-but-fetch-requisites' or 'ignore'"),
         ("RUN_ID", "a/b", "it must match ^[A-Za-z0-9]"),
         ("WARC_PREFIX", "/x", "it must be letters, digits, "),
+        ("HOST_OVERRIDES", "{'a.org': {'delay': 1}}", "it must be a table"),
+        ("RECRAWL_AFTER", "{'*': '1d'}", "it must be a table"),
         ("ALLOW_PRIVATE", "300.1", "'300.1' does not appear to be an IPv4 or IPv6 network"),
     ],
 )
@@ -32,3 +34,13 @@ def test_a_setting_that_cannot_be_is_refused_with_what_it_must_be(
         CrawlConfig.from_settings({PREFIX + setting: value})
     assert str(refused.value).startswith(f"Setting {PREFIX}{setting} is {value!r}: {wanted}")
     assert "Input" not in str(refused.value)
+
+
+def test_a_command_line_can_say_what_holds_for_a_host_and_which_networks_are_allowed() -> None:
+    given = {
+        "HOST_OVERRIDES": '{"example.org": {"delay": 5}}',
+        "ALLOW_PRIVATE": "127.0.0.0/8 10.0.0.0/8, ::1/128",
+    }
+    config = CrawlConfig.from_settings({PREFIX + name: value for name, value in given.items()})
+    assert config.host_overrides == {"example.org": {"delay": 5}}
+    assert [str(network) for network in config.allow_private] == ["127.0.0.0/8", "10.0.0.0/8", "::1/128"]

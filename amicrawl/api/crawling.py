@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import re
 import signal
@@ -18,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -276,13 +278,28 @@ def _command(
 def _setting(name: str, value: object) -> list[str]:
     if not _NAME.fullmatch(name) or (name.islower() and name not in _OURS):
         raise UsageError(f"There is no setting {name!a}. docs/settings.md lists them.")
-    if value is None:
-        return []
+    full = f"{PREFIX if name.islower() else ''}{name.upper()}"
+    return [] if value is None else ["-s", f"{full}={_written(full, value)}"]
+
+
+def _written(setting: str, value: object) -> str:
+    """Return *value* as the command line has it; UsageError for a list that none can have."""
     if isinstance(value, bool):
-        value = int(value)
-    elif isinstance(value, list | tuple | set | frozenset):
-        value = " ".join(map(str, value))
-    return ["-s", f"{PREFIX if name.islower() else ''}{name.upper()}={value}"]
+        return str(int(value))
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value))
+    if not isinstance(value, list | tuple | set | frozenset):
+        return str(value)
+    words = [str(each) for each in value]
+    if not setting.startswith(PREFIX):
+        return ",".join(words)
+    for word in words:
+        if word.split() != [word]:
+            raise UsageError(
+                f"Setting {setting} has {word!a}: white space divides its words. URLs have none; "
+                r"an expression can have \s in its place."
+            )
+    return " ".join(words)
 
 
 def _outcome(code: int, errors: IO[bytes]) -> tuple[ExitCode, AmicrawlError | None]:
@@ -292,7 +309,7 @@ def _outcome(code: int, errors: IO[bytes]) -> tuple[ExitCode, AmicrawlError | No
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - _LAST_WORDS))
     said = errors.read().decode("utf-8", "replace").strip()
-    sentence = said.rpartition("amicrawl: ")[2] if "amicrawl: " in said else said[-2000:]
+    sentence = _sentence_in(said)
     known = ExitCode(code) if code in set(ExitCode) else ExitCode.OUR_ERROR
     fault = _ERRORS.get(code, AmicrawlError)(
         sentence or f"The crawl ended with {code}. Call crawl again with the same directory."
@@ -312,3 +329,13 @@ def _keys_in(out: Path) -> frozenset[int]:
         return frozenset()
     batches = capture_batches(out, columns=["url", "fetched_at"])
     return frozenset(_key_of(row) for batch in batches for row in batch.to_pylist())
+
+
+def _sentence_in(said: str) -> str:
+    """Return the sentence of a crawl that failed, in what it *said*: an object of JSON, or a line."""
+    for line in reversed(said.splitlines()):
+        with contextlib.suppress(ValueError):
+            fault = json.loads(line)
+            if isinstance(fault, dict) and fault.get("event") == "failed":
+                return str(fault.get("message"))
+    return said.rpartition("amicrawl: ")[2] if "amicrawl: " in said else said[-2000:]

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+NAMES = frozenset({"delay", "per_host", "robots", "auth", "auth_port", "allow_plain"})
+"""What may be said of a host. `credentials` reads the last three."""
+
 
 class HostOverrides:
     """What holds for single hosts, by `AMICRAWL_HOST_OVERRIDES`; empty for most crawls.
@@ -43,6 +46,11 @@ class HostOverrides:
         """What robots.txt decides, by host name, for `robots_at`."""
         for name, values in given.items():
             host = _host_key(name, key_of)
+            for unknown in values.keys() - NAMES:
+                raise UsageError(
+                    f"Setting AMICRAWL_HOST_OVERRIDES has {unknown!r} for {name}: it must be one of "
+                    f"{', '.join(sorted(NAMES))}."
+                )
             if (delay := _read(name, values, "delay", _seconds)) is not None:
                 self.delays[host] = max(delay, self.delays.get(host, 0.0))
             if (limit := _read(name, values, "per_host", _count)) is not None:

@@ -12,8 +12,9 @@ from loopback import PROJECT
 from amicrawl.capture import Capture
 from amicrawl.config import CrawlConfig, Identity, Robots
 from amicrawl.crawl.decision import Ticket, outcome_of
-from amicrawl.crawl.host_overrides import HostOverrides
+from amicrawl.crawl.host_overrides import NAMES, HostOverrides
 from amicrawl.crawl.pacing import AddressPace, Pacing
+from amicrawl.crawlfile.keys import HOST_KEYS
 from amicrawl.errors import UsageError
 from amicrawl.frontier import Outcome
 from amicrawl.politeness import Gates, HostBreaker
@@ -81,11 +82,17 @@ def test_robots_follow_the_longest_name_that_the_host_lies_under() -> None:
         {"example.org": {"per_host": 0}},
         {"example.org": {"per_host": 1.5}},
         {"example.org": {"robots": "maybe"}},
+        {"example.org": {"dealy": 5}},
+        {"example.org": {"AMICRAWL_DELAY": 5}},
     ],
 )
 def test_an_override_that_cannot_be_followed_is_said(given: dict[str, dict[str, Any]]) -> None:
     with pytest.raises(UsageError, match="AMICRAWL_HOST_OVERRIDES"):
         overrides(given)
+
+
+def test_settings_take_what_crawl_files_say_of_a_host() -> None:
+    assert HOST_KEYS.keys() == NAMES
 
 
 def pacing(**config: Any) -> Pacing:

@@ -152,8 +152,41 @@ def test_a_crawl_that_is_cancelled_is_sealed_and_can_be_resumed(site: DemoSite, 
 
 
 @pytest.mark.slow
+def test_settings_are_given_as_the_lists_and_dictionaries_that_they_are(
+    site: DemoSite, tmp_path: Path
+) -> None:
+    networks = ["127.0.0.0/8", "10.0.0.0/8"]
+    settings = {**SETTINGS, "allow_private": networks, "exclude": [r"/logs/", "lamp"]}
+    done = amicrawl.crawl(
+        site.url,
+        out=tmp_path / "out",
+        max_hops=1,
+        host_overrides={"example.org": {"delay": 5}},
+        recrawl_after={"*": "7d", "/news/*": "1h"},
+        RETRY_HTTP_CODES=[500, 502],
+        DEFAULT_REQUEST_HEADERS={"X-From": "a notebook"},
+        **settings,
+    )
+    captures = list(done.archive.query(status=200))
+    assert len(captures) > 2
+    assert not [capture.url for capture in captures if "lamp" in capture.url or "/logs/" in capture.url]
+    response = captures[-1].response
+    assert response is not None
+    assert response.request is not None
+    assert b"X-From: a notebook" in response.request.raw
+    kept = json.loads((tmp_path / "out" / "crawl.json").read_text())["settings"]
+    assert kept["host_overrides"] == {"example.org": {"delay": 5}}
+    assert kept["recrawl_after"] == {"*": "7d", "/news/*": "1h"}
+
+
+def test_a_word_that_would_become_two_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="AMICRAWL_EXCLUDE has 'two words': white space"):
+        amicrawl.crawl("http://example.org/", out=tmp_path / "out", exclude=["two words"])
+
+
+@pytest.mark.slow
 def test_what_a_crawl_refuses_is_raised_with_its_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="AMICRAWL_DELAY"):
+    with pytest.raises(UsageError, match=r"\ASetting AMICRAWL_DELAY is 'soon': it must be a number\."):
         amicrawl.crawl("http://127.0.0.1:9/", out=tmp_path / "out", delay="soon")
 
 
