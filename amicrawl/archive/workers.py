@@ -9,7 +9,6 @@ A worker ends by itself when the process that started it is gone, however that e
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import sys
@@ -20,7 +19,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import IntEnum
-from multiprocessing.connection import wait
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
@@ -91,6 +89,8 @@ def run_jobs(
     *work* is a function of a module (it is imported in the processes); it receives a job and a function
     that reports its progress. Closing the iterator kills what is at work.
     """
+    from multiprocessing.connection import wait  # noqa: PLC0415  # what works alone does without
+
     waiting = deque(jobs)
     workers: list[_Worker[Job]] = []
     try:
@@ -129,6 +129,8 @@ class _Worker(Generic[Job]):
     """One process, as the one that started it sees it."""
 
     def __init__(self, work: Callable[..., Any]) -> None:
+        import multiprocessing  # noqa: PLC0415
+
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process: SpawnProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
@@ -231,6 +233,9 @@ def _serve(connection: Connection, work: Callable[[Any, Callable[[Any], None]], 
 
 
 def _end_with_parent() -> None:
+    import multiprocessing  # noqa: PLC0415
+    from multiprocessing.connection import wait  # noqa: PLC0415
+
     parent = multiprocessing.parent_process()
     assert parent is not None
     wait([parent.sentinel])

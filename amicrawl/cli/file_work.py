@@ -10,15 +10,11 @@ import typer
 from amicrawl.archive.index import (
     Failed,
     FileJob,
-    PlacedJob,
     collect,
     collect_by,
     collect_file,
-    collect_placed,
 )
 from amicrawl.archive.lines import Compat
-from amicrawl.archive.location import Location
-from amicrawl.archive.workers import run_jobs
 from amicrawl.cli.options import process_count, resumable
 from amicrawl.errors import ExitCode
 from amicrawl.terminal import ProgressBar, counted, harmless, human_size
@@ -29,7 +25,7 @@ if TYPE_CHECKING:
 
     from amicrawl.archive.index import Collected, FileOutcome, RunState
     from amicrawl.archive.index.collection.collecting import Job
-    from amicrawl.archive.location import PathFacts
+    from amicrawl.archive.location import Location, PathFacts
 
 
 CompatOption = Annotated[
@@ -123,8 +119,11 @@ def do_files(
         if is_claimed:
             collected = collect(jobs, processes=processes, show=screen.show, came=screen.came)
         else:
-            is_alone = processes == 1 or len(jobs) <= 1
-            run = None if is_alone else partial(run_jobs, work=collect_file, processes=processes)
+            run = None
+            if processes > 1 and len(jobs) > 1:
+                from amicrawl.archive.workers import run_jobs  # noqa: PLC0415  # one process does without
+
+                run = partial(run_jobs, work=collect_file, processes=processes)
             collected = collect_by(run, jobs, show=screen.show, came=screen.came, again=again)
     screen.end()
     return collected
@@ -144,6 +143,9 @@ def do_placed_files(
 
     *places* has where the sources of *jobs* are; *out* is where the products go.
     """
+    from amicrawl.archive.index import PlacedJob, collect_placed  # noqa: PLC0415  # with what runs Spark
+    from amicrawl.archive.location import Location  # noqa: PLC0415
+
     where = Location.of(out)
     placed = [PlacedJob(job, *places[job.source], where) for job in jobs]
     with resumable(screen.end):

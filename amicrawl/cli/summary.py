@@ -36,8 +36,7 @@ from amicrawl.cli.archive_files import check_output_file
 from amicrawl.cli.options import EngineOptions, Quiet, check_installed, grouped
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, OutputError, UsageError
-from amicrawl.listing import FILE_NAME, TABLE_NAME, read_crawl_json
-from amicrawl.record import unkept_sentences
+from amicrawl.listing import FILE_NAME, TABLE_NAME
 from amicrawl.terminal import ProgressBar, counted, harmless
 
 if TYPE_CHECKING:
@@ -209,6 +208,10 @@ def _unkept(paths: Sequence[str]) -> Iterator[str]:
         path = Path(name)
         directory = path.parent if path.name == TABLE_NAME else path
         if "://" not in name and (directory / FILE_NAME).is_file():
+            # Indexes have none of this, and what a crawl keeps takes a tenth of their start to import.
+            from amicrawl.listing import read_crawl_json  # noqa: PLC0415
+            from amicrawl.record import unkept_sentences  # noqa: PLC0415
+
             with suppress(DamagedFileError):
                 yield from unkept_sentences(read_crawl_json(directory).get("unkept"), str(directory))
 

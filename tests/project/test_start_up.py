@@ -63,6 +63,8 @@ _COMMANDS = [
         ["--help", "url http://example.org/", "index --help"],
         {*_RUNNING, *_TABLES, "redis", "amicrawl.config", "OpenSSL"},
     ),
+    (["index --help"], {"multiprocessing", "concurrent.futures", "amicrawl.archive.spark"}),
+    (["summary --help"], {"amicrawl.capture", "amicrawl.record", "amicrawl.urls"}),
     (["wat --help", "wet --help"], {*_RUNNING, "redis", "amicrawl.config", "OpenSSL"}),
     (
         [f"job ls {_NO_REDIS}", f"pipeline ls {_NO_REDIS}", "job submit --help"],
