@@ -9,7 +9,13 @@ from record.exchanges import BEGAN, HEAD, NOT_MODIFIED, REQUEST, capture, number
 
 from amicrawl.capture import Tls, Truncation
 from amicrawl.clock import warc_date
-from amicrawl.record.digests import Original, Profile, RevisitDecision, block_digest, digests_of
+from amicrawl.record.digests_and_revisits import (
+    Original,
+    Profile,
+    RevisitDecision,
+    block_digest,
+    digests_of,
+)
 from amicrawl.record.warc import (
     URI_LIMIT,
     RecordType,

@@ -1,4 +1,4 @@
-"""Digests of a capture, and what follows from them: whether its payload must be stored.
+"""Digests of a capture, and what follows from them: whether it is a revisit, or its payload is stored.
 
 Computed are those of its block, of what readers take for its payload, and of the payload itself.
 A WARC file and the index need different things. `WARC-Payload-Digest` is checked by the readers in
