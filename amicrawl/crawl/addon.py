@@ -164,45 +164,36 @@ class ArchiveAddon(RunHolder):
         if not is_guest or config.log_format is LogFormat.JSON:
             format_handlers(config.log_format)
         if _only_looks(self._crawler):
-            if is_guest:
-                raise NotConfigured
-            for name in ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED"):
-                settings.set(name, _DEFAULTS[name], "addon")
-            settings.set("USER_AGENT", _user_agent(config), "addon")
-            _leave_out_switched(settings)
+            if not is_guest:
+                _set_for_looking(settings, config)
             raise NotConfigured
         if is_guest:
             from amicrawl.crawl.guest.settings import set_for_guest  # noqa: PLC0415  # see `_place`
 
             set_for_guest(settings, config)
             self.run = self._make_run(config, settings)
-            return
-        for name, value in _DEFAULTS.items():
-            settings.set(name, value, "addon")
-        settings.set("USER_AGENT", _user_agent(config), "addon")
-        _set_handlers(settings)
-        _set_components(settings, self._crawler.spider, config)
-        if not reads_responses(self._crawler):
-            _trim_to_archiving(settings, config.headers)
-        if settings.getbool("COMPRESSION_ENABLED"):
-            path = "amicrawl.crawl.middlewares.TolerantDecodingMiddleware"
-            _place(settings, "DOWNLOADER_MIDDLEWARES", path, 590)
-        _leave_out_switched(settings)
-        self.run = self._make_run(config, settings)
-        obeys = config.robots is not Robots.IGNORE or self.run.overrides.obey_somewhere
+        else:
+            _set_for_archiving(settings, self._crawler, config)
+            self.run = self._make_run(config, settings)
+            self._complete_run(self.run, settings)
+
+    def _complete_run(self, run: Run, settings: BaseSettings) -> None:
+        """Give *run*, of a spider of ours, its robots.txt, its links, and the count of what it lacks."""
+        config, spider = run.config, self._crawler.spider
+        obeys = config.robots is not Robots.IGNORE or run.overrides.obey_somewhere
         settings.set("ROBOTSTXT_OBEY", obeys, "addon")
-        self.run.obeys = settings.getbool("ROBOTSTXT_OBEY")
-        if self.run.obeys:
+        run.obeys = settings.getbool("ROBOTSTXT_OBEY")
+        if run.obeys:
             _place(settings, "DOWNLOADER_MIDDLEWARES", "amicrawl.crawl.robots.RobotsMiddleware", 100)
-        if getattr(self._crawler.spider, "follows_links", False):
+        if getattr(spider, "follows_links", False):
             from amicrawl.crawl.following import make_following  # noqa: PLC0415  # see `_place`
 
-            following = make_following(config, self._crawler.spider, key_of=self.run.key_of)
-            self.run.following, self.run.unkept = following, following.unkept
-            self.run.tally.on_count.append(following.unkept.fetched)
+            run.following = make_following(config, spider, key_of=run.key_of)
+            run.unkept = run.following.unkept
+            run.tally.on_count.append(run.unkept.fetched)
         elif config.browser is Rendering.NEVER:
-            self.run.unkept = Unkept()
-            self.run.tally.on_count.append(self.run.unkept.listed)
+            run.unkept = Unkept()
+            run.tally.on_count.append(run.unkept.listed)
 
     def _make_run(self, config: CrawlConfig, settings: BaseSettings) -> Run:
         spider = self._crawler.spider or self._crawler.spidercls
@@ -333,6 +324,29 @@ def _part_of(config: CrawlConfig, spider: Any) -> str:
     """
     job = config.directory.absolute().name if getattr(spider, "job", None) is not None else ""
     return config.run_id or str(getattr(spider, "share", None) or "") or job
+
+
+def _set_for_looking(settings: BaseSettings, config: CrawlConfig) -> None:
+    """Have a command that archives nothing identify itself as we do, and serve no console."""
+    for name in ("TELNETCONSOLE_ENABLED", "REMOTE_CONTROL_ENABLED"):
+        settings.set(name, _DEFAULTS[name], "addon")
+    settings.set("USER_AGENT", _user_agent(config), "addon")
+    _leave_out_switched(settings)
+
+
+def _set_for_archiving(settings: BaseSettings, crawler: Crawler, config: CrawlConfig) -> None:
+    """Put our components in their places, for a spider of ours, and leave out what it does not need."""
+    for name, value in _DEFAULTS.items():
+        settings.set(name, value, "addon")
+    settings.set("USER_AGENT", _user_agent(config), "addon")
+    _set_handlers(settings)
+    _set_components(settings, crawler.spider, config)
+    if not reads_responses(crawler):
+        _trim_to_archiving(settings, config.headers)
+    if settings.getbool("COMPRESSION_ENABLED"):
+        path = "amicrawl.crawl.middlewares.TolerantDecodingMiddleware"
+        _place(settings, "DOWNLOADER_MIDDLEWARES", path, 590)
+    _leave_out_switched(settings)
 
 
 def _set_handlers(settings: BaseSettings) -> None:
