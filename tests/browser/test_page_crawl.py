@@ -4,12 +4,13 @@ import contextlib
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -73,30 +74,39 @@ def app(head: bytes) -> bytes:
     return response(b"none", "text/plain", status="404 Not Found")
 
 
-def test_a_site_made_by_scripts_is_archived_to_the_byte(tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def crawled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RawServer, Path, list[str]]]:
+    """A site made by scripts, still served, the directory of its crawl, and the paths that it took."""
+    out = tmp_path_factory.mktemp("crawled") / "out"
     with RawServer(app) as server:
-        done = crawl_pages(f"{server.url}/", tmp_path)
-        requested = [path_of(head) for head in server.requests]
-    assert done.returncode == 0, done.stderr
+        done = crawl_pages(f"{server.url}/", out)
+        assert done.returncode == 0, done.stderr
+        yield server, out, [path_of(head) for head in server.requests]
+
+
+def test_a_site_made_by_scripts_is_archived_to_the_byte(
+    crawled: tuple[RawServer, Path, list[str]], tmp_path: Path
+) -> None:
+    server, out, requested = crawled
     # The first of each URL: the same payload later is a revisit.
-    found = {row["url"].removeprefix(server.url): row for row in reversed(rows(tmp_path))}
+    found = {row["url"].removeprefix(server.url): row for row in reversed(rows(out))}
     # Links come from what scripts have made; a requisite is requested once, whatever number of pages.
     assert {"/", "/a", "/b", "/c", "/api/c", "/search"} <= found.keys()
     assert requested.count("/app.js") == requested.count("/app.css") == requested.count("/a") == 1
     assert requested.count("/search") == 4
     # The record has the server's bytes: case, framing and coding.
     for path in ("/", "/app.js", "/api/c", "/search"):
-        _, block = record(tmp_path, found[path])
+        _, block = record(out, found[path])
         request = f"GET {path} HTTP/1.1\r\n\r\n".encode()
         assert block == app(request)
     for url, said in (
         ("/c", "opened in a browser: AMICRAWL_BROWSER is always"),
         ("/app.js", f"requested in a browser by {server.url}/ (script)"),
     ):
-        line = ["explain", server.url + url, "--dir", str(tmp_path)]
+        line = ["explain", server.url + url, "--dir", str(out)]
         assert said in CliRunner().invoke(app_of_commands, line, catch_exceptions=False).output
     package = tmp_path / "site.wacz"
-    warc_files = [str(path) for path in tmp_path.glob("*.warc.gz")]
+    warc_files = [str(path) for path in out.glob("*.warc.gz")]
     packed = warm_processes.run(
         [sys.executable, "-m", "amicrawl", "wacz", *warc_files, "-o", str(package)],
         cwd=PROJECT, env=environment(), capture_output=True, text=True, timeout=120, check=False,
@@ -113,7 +123,7 @@ def test_a_site_made_by_scripts_is_archived_to_the_byte(tmp_path: Path) -> None:
     kinds = {each["resource_type"] for url, each in found.items() if url.startswith(("/api", "/search"))}
     assert kinds == {"fetch"}
     # The body of a POST is in its request record; no record shows what signs in to the proxy.
-    whole = [(each.rec_headers, each.content_stream().read()) for each in records(tmp_path)]
+    whole = [(each.rec_headers, each.content_stream().read()) for each in records(out)]
     requests = [block for fields, block in whole if fields["WARC-Type"] == "request"]
     (search, *_) = [block for block in requests if block.startswith(b"POST /search ")]
     assert search.endswith(b"\r\n\r\nq=1")
@@ -127,6 +137,18 @@ def test_a_site_made_by_scripts_is_archived_to_the_byte(tmp_path: Path) -> None:
     # What it had from the archive is named there, too.
     assert info["urls"][f"{server.url}/app.js"] == {"status": 200}
     assert info["ended"] == "quiet"
+
+
+def test_a_recrawl_requests_requisites_again_and_once(
+    crawled: tuple[RawServer, Path, list[str]], tmp_path: Path
+) -> None:
+    server, out, _ = crawled
+    again = shutil.copytree(out, tmp_path / "again")
+    before = len(server.requests)
+    done = recrawl(again, arguments=["before=9999-01-01"], settings=SETTINGS)
+    requested = [path_of(head) for head in server.requests[before:]]
+    assert done.returncode == 0, done.stderr
+    assert requested.count("/") == requested.count("/app.js") == requested.count("/app.css") == 1
 
 
 def test_without_a_browser_a_crawl_ends_before_anything_is_requested(tmp_path: Path) -> None:
@@ -201,15 +223,6 @@ def test_a_killed_crawl_goes_on_and_requests_again_no_more_than_was_in_flight(tm
     ]
     assert infos[0]["urls"][f"{server.url}/app.js"] == {"status": 200}
     assert infos[0]["title"] == "Made"
-
-
-def test_a_recrawl_requests_requisites_again_and_once(tmp_path: Path) -> None:
-    with RawServer(app) as server:
-        crawl_pages(f"{server.url}/", tmp_path)
-        done = recrawl(tmp_path, arguments=["before=9999-01-01"], settings=SETTINGS)
-        requested = [path_of(head) for head in server.requests]
-    assert done.returncode == 0, done.stderr
-    assert requested.count("/") == requested.count("/app.js") == requested.count("/app.css") == 2
 
 
 def test_processes_of_a_crawl_share_what_is_archived(tmp_path: Path) -> None:
