@@ -99,7 +99,7 @@ class StringArena:
         drop_pages_of(self._read_only)
 
     def mapped(self, length: int) -> mmap.mmap:
-        """Return the first *length* octets, all of which must be written out, mapped read-only."""
+        """Return the first *length* octets, more than none and all written out, mapped read-only."""
         return mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ)
 
     def write_out(self) -> None:

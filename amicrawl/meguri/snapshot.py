@@ -80,8 +80,11 @@ class Copies:
         )
         return self._tables[-1]
 
-    def mapped(self, blob: mmap.mmap) -> memoryview:
-        """Return *blob*, whose pages are dropped with the others."""
+    def mapped(self, arena: StringArena, length: int) -> memoryview | bytes:
+        """Return the first *length* octets of *arena*, whose pages are dropped with the others."""
+        if not length:  # which cannot be mapped
+            return b""
+        blob = arena.mapped(length)
         self._blobs.append(blob)
         return memoryview(blob)
 
@@ -90,7 +93,7 @@ class Copies:
         arena = StringArena(directory=self._directory, disk=self._disk)
         try:
             arena.load(lambda append: deque(map(append, pieces), maxlen=0))
-            return self.mapped(arena.mapped(len(arena))) if len(arena) else b""
+            return self.mapped(arena, len(arena))
         finally:
             arena.close()
 
@@ -121,7 +124,7 @@ def partition_at(state: PartitionState, moment: FrozenCounts, *, copies: Copies)
     return Partition(
         urls=urls,
         hosts=hosts,
-        arena=copies.mapped(state.arena.mapped(moment.arena)),
+        arena=copies.mapped(state.arena, moment.arena),
         partition_id=state.partition_id,
         created=moment.created,
         host_key_lo=int(hosts["host_key"][0]) if moment.hosts else 0,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -9,8 +10,11 @@ import numpy as np
 from meguri.format.frontier_files import encode_partition, made_up
 from meguri.format.test_hostile_files import claiming
 
+from amicrawl.meguri.format.checksum import crc32c
+from amicrawl.meguri.format.manifest import Manifest, ManifestEntry, encode_manifest
 from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.varints import write_uvarint
 from amicrawl.meguri.format.writer import WriteOptions
 
 if TYPE_CHECKING:
@@ -68,4 +72,23 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "a-text.meguri": partial(_texts, b"\0\xff\xff\x3f" + b"a" * 0xF_FFFF, 20_000),
     "strings.meguri": partial(_texts, b"\0" * 30_000_000, 10),
     "meta.meguri": _meta,
+}
+
+
+def _manifest(count: int, file: bytes) -> bytes:
+    """Return a manifest of so many frontier files called *file*, each of which has all host keys."""
+    entry = ManifestEntry(1, file, 0, 2**64 - 1, 1, 1, 1, 1.0, 0, 0, 0)
+    return encode_manifest(Manifest((entry,) * count))
+
+
+def _counting(count: int) -> bytes:
+    """Return a manifest that is right in all but that it speaks of *count* files and has none."""
+    body = b"MGM1" + write_uvarint(count)
+    return body + struct.pack("<I", crc32c(memoryview(body))) + b"MGM1"
+
+
+MANIFESTS: dict[str, Callable[[], bytes]] = {
+    "entries.mgm": partial(_manifest, 120_000, b"a.meguri"),
+    "a-name.mgm": partial(_manifest, 1, b"x" * 8_000_000),
+    "a-count.mgm": partial(_counting, 2**62),
 }

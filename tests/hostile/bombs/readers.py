@@ -91,6 +91,7 @@ OUR_OWN = frozenset({
     # What one process of a command tells another.
     *("partition/messages.py", "crawl/processes/dealing.py", "crawl/processes/lone_child.py"),
     *("crawl/processes/specification.py", "fleet/spark/driver.py", "fleet/spark/leases.py"),
+    "api/crawling.py",
     *("archive/index/merging/spark.py", "archive/spark.py", "archive/table/read_only_sql.py"),
     # Settings, and files of the package.
     *("config.py", "fleet/database/connection.py", "crawlfile/keys.py"),

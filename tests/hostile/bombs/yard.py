@@ -310,12 +310,11 @@ YARD: dict[str, Format] = {
             "frontier schedule {}",
             "frontier show {} http://127.0.0.1/",
             "frontier explain {} http://127.0.0.1/",
-            "frontier pack {} -o out.meguri",
             "frontier compact {} -o out.meguri",
             "frontier diff {} {}",
-            "frontier map {}",
         ),
     ),
+    "manifest": Format(frontier_bombs.MANIFESTS, ("frontier map {}",)),
     # It writes a line for each row, however they are packed: one file of so many does.
     "meguri, exported": Format(
         {
@@ -367,6 +366,14 @@ def _crawl(directory: Path, name: str, content: Callable[[], bytes]) -> None:
     (crawl / name).write_bytes(content())
 
 
+def _frontier(directory: Path, content: Callable[[], bytes]) -> None:
+    frontier = directory / "frontier"
+    frontier.mkdir()
+    (frontier / "snap-1.meguri").write_bytes(content())
+
+
+FRONTIER = ("frontier pack frontier -o out.meguri", "frontier map frontier")
+"""The commands that read frontier files in directories only."""
 ZIPNUM = ("cdx query --url example.com index", "summary index")
 CRAWLED = (
     "inspect ami",
@@ -406,7 +413,7 @@ BUCKET = ("bucket",)
 
 
 def directories() -> Iterator[tuple[str, Callable[[Path], None], Sequence[str]]]:
-    """Yield the bombs that are directories: ZipNum clusters, and what a crawl has left.
+    """Yield the bombs that are directories: ZipNum clusters, frontiers, and what a crawl has left.
 
     Each is made when it is called: every worker lists which there are.
     """
@@ -421,6 +428,8 @@ def directories() -> Iterator[tuple[str, Callable[[Path], None], Sequence[str]]]
     )
     yield "zipnum: a lying length", partial(_zipnum, line=lambda _: ZIPNUM_LINE % 10**15), ZIPNUM
     yield "zipnum: a line without end", partial(_zipnum, line=lambda _: b"x" * (9 * MIB)), ZIPNUM
+    for name, content in YARD["meguri"].bombs.items():
+        yield f"a frontier: {name}", partial(_frontier, content=content), FRONTIER
     for name in ("crawl.json", "uploaded.json", "frontier/robots.json"):
         yield f"{name} of values", partial(_crawl, name=name, content=_values), CRAWLED
         yield f"{name} that is nested", partial(_crawl, name=name, content=lambda: NESTED), CRAWLED
