@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+import string
+import subprocess
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -98,3 +101,13 @@ def test_a_depth_is_the_same_words_or_a_number_everywhere(line: str) -> None:
     refused = CliRunner().invoke(app, line.split())
     assert refused.exit_code == 2
     assert "is neither 'inf' nor 'shallow' nor a number of links" in refused.stderr
+
+
+@pytest.mark.parametrize("line", [(), ("crawl",), ("frontier", "retry"), ("job", "submit")])
+def test_help_that_no_terminal_shows_has_no_frames_and_no_colours(line: tuple[str, ...]) -> None:
+    """In a pipe, in a log and read aloud, lines that are drawn are in the way."""
+    done = subprocess.run(
+        [sys.executable, "-m", "amicrawl", *line, "--help"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("Usage: ")
+    assert not set(done.stdout) - set(string.printable)
