@@ -7,7 +7,6 @@ capitals, after `AMICRAWL_`. The docstrings of the fields are the source of the 
 
 from __future__ import annotations
 
-import difflib
 import re
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -25,11 +24,11 @@ from pydantic import (
 )
 
 from amicrawl.errors import UsageError
-from amicrawl.invalid import reason_of
+from amicrawl.invalid import refusal_of, unknown_setting
 from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Mapping
 
 PREFIX = "AMICRAWL_"
 
@@ -467,44 +466,14 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
         Raises UsageError, naming the setting, for an unknown name or an invalid value.
         """
         given = {name: value for name, value in settings.items() if name.startswith(PREFIX)}
-        known = {PREFIX + field.upper(): field for field in cls.model_fields}
         for name in given:
-            if name not in known:
-                raise UsageError(f"Unknown setting {name}.{_suggestion(name, list(known))}")
+            if name not in SETTINGS:
+                raise UsageError(unknown_setting(name, SETTINGS))
         try:
-            return cls(**{known[name]: value for name, value in given.items()})
+            return cls(**{SETTINGS[name]: value for name, value in given.items()})
         except ValidationError as error:
-            raise UsageError(_sentence(error)) from error
+            raise UsageError(refusal_of(error, prefix=PREFIX)) from error
 
 
-def refuse_near_names(names: Iterable[str], *, known: Container[str]) -> None:
-    """Raise UsageError for one of *names* that is a misspelt name of a setting here.
-
-    *names* are from a command line; *known* are settings of other components. Scrapy accepts a setting
-    that no component reads, so a misspelt one would have no effect.
-    """
-    ours = [PREFIX + field.upper() for field in CrawlConfig.model_fields]
-    for name in names:
-        if name in known or name in ours:
-            continue
-        written = name.upper().replace("-", "_")
-        full = written if written.startswith(PREFIX) else PREFIX + written
-        for nearest in difflib.get_close_matches(full, ours, n=1, cutoff=0.9):
-            raise UsageError(f"Unknown setting {name}. Did you mean {nearest}?")
-
-
-def _suggestion(name: str, known: list[str]) -> str:
-    nearest = difflib.get_close_matches(name, known, n=1)
-    return f" Did you mean {nearest[0]}?" if nearest else " See docs/settings.md for the list."
-
-
-def _sentence(error: ValidationError) -> str:
-    """Return one line that names the invalid settings and the reasons."""
-    faults = []
-    for fault in error.errors():
-        reason = reason_of(fault)
-        if fault["loc"]:
-            setting = PREFIX + str(fault["loc"][0]).upper()
-            reason = f"Setting {setting} is {fault['input']!r}: {reason}"
-        faults.append(reason)
-    return ". ".join(faults) + ". Change it and start again."
+SETTINGS = {PREFIX + field.upper(): field for field in CrawlConfig.model_fields}
+"""The field of `CrawlConfig` that each setting is, by the name of the setting."""

@@ -1,11 +1,16 @@
-"""What is wrong with a value that pydantic refuses, in a user's words. Pure."""
+"""What is wrong with what a user wrote: names nearly right, and values that pydantic refuses. Pure."""
 
 from __future__ import annotations
 
+import difflib
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.errors import UsageError
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Container, Iterable, Mapping
+
+    from pydantic import ValidationError
 
 _WHOLE = "it must be a whole number"
 _NUMBER = "it must be a number"
@@ -43,3 +48,50 @@ def reason_of(fault: Mapping[str, Any]) -> str:
     if words is None:
         return str(fault["msg"]).removeprefix("Value error, ").rstrip(".")
     return words.format(**fault.get("ctx", {}))
+
+
+def refusal_of(error: ValidationError, *, prefix: str) -> str:
+    """Return one line that names the settings refused by *error*, and the reasons.
+
+    A setting is the field of the same name in capitals, after *prefix*.
+    """
+    faults = []
+    for fault in error.errors():
+        reason = reason_of(fault)
+        if fault["loc"]:
+            setting = prefix + str(fault["loc"][0]).upper()
+            reason = f"Setting {setting} is {fault['input']!r}: {reason}"
+        faults.append(reason)
+    return ". ".join(faults) + ". Change it and start again."
+
+
+def nearest(name: str, known: Iterable[str], *, cutoff: float = 0.6) -> str:
+    """Return the one of *known* that *name* was probably meant to be; empty where none is like it.
+
+    *cutoff*: how like it has to be, from 0 to 1.
+    """
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=cutoff)), "")
+
+
+def unknown_setting(name: str, known: Iterable[str]) -> str:
+    """Return the sentence about a setting *name* that is none of *known*."""
+    meant = nearest(name, known)
+    advice = f"Did you mean {meant}?" if meant else "See docs/settings.md for the list."
+    return f"Unknown setting {name}. {advice}"
+
+
+def refuse_near_names(
+    names: Iterable[str], *, ours: Collection[str], others: Container[str], prefix: str
+) -> None:
+    """Raise UsageError for one of *names* that is misspelt for one of *ours*, which begin with *prefix*.
+
+    *names* are of settings on a command line; *others* are those of other components. Scrapy accepts a
+    setting that no component reads, so a misspelt one would have no effect.
+    """
+    for name in names:
+        if name in others or name in ours:
+            continue
+        written = name.upper().replace("-", "_")
+        full = written if written.startswith(prefix) else prefix + written
+        if meant := nearest(full, ours, cutoff=0.9):
+            raise UsageError(f"Unknown setting {name}. Did you mean {meant}?")

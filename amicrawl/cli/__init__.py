@@ -11,7 +11,6 @@ sentence on standard error, and the exit code says whose fault it was (`docs/exi
 
 from __future__ import annotations
 
-import difflib
 import gc
 import os
 import sys
@@ -23,6 +22,7 @@ from typer.core import TyperGroup
 from amicrawl import __version__
 from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, is_plain
 from amicrawl.errors import AmicrawlError, ExitCode, is_want_of_memory
+from amicrawl.invalid import nearest
 from amicrawl.terminal import keep_standard_streams
 
 
@@ -35,8 +35,8 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name in COMMANDS:
             return ListedCommand(cmd_name)
-        for nearest in difflib.get_close_matches(cmd_name, COMMANDS, n=1):
-            ctx.fail(f"No such command '{cmd_name}'. Did you mean {nearest}?")
+        if meant := nearest(cmd_name, COMMANDS):
+            ctx.fail(f"No such command '{cmd_name}'. Did you mean {meant}?")
         return None
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:

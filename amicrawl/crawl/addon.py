@@ -28,13 +28,13 @@ from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_instal
 from amicrawl import __version__
 from amicrawl.config import (
     PREFIX,
+    SETTINGS,
     CrawlConfig,
     Headers,
     Identity,
     LogFormat,
     Rendering,
     Robots,
-    refuse_near_names,
 )
 from amicrawl.crawl.arguments import JOB_ARGUMENT, CrawlSpec, default_headers, reads_responses
 from amicrawl.crawl.credentials import read_credentials
@@ -49,6 +49,7 @@ from amicrawl.crawl.watching.logs import drop_early_lines, format_handlers
 from amicrawl.crawl.watching.progress import Progress
 from amicrawl.crawl.watching.stopping import DiskRoom, StopConditions
 from amicrawl.errors import UsageError
+from amicrawl.invalid import refuse_near_names
 from amicrawl.record import Unkept
 from amicrawl.terminal import keep_standard_streams
 from amicrawl.wings import REGISTERED
@@ -268,7 +269,7 @@ def _refuse_near_names(settings: BaseSettings, *, is_guest: bool) -> None:
     given = [name for name in settings if settings.getpriority(name) == _CMDLINE_PRIORITY]
     if is_guest:
         given = [name for name in given if name.upper().startswith(PREFIX)]
-    refuse_near_names(given, known=vars(default_settings))
+    refuse_near_names(given, ours=SETTINGS, others=vars(default_settings), prefix=PREFIX)
 
 
 def _with_scrapy_pace(settings: BaseSettings) -> dict[str, Any]:

@@ -7,7 +7,6 @@ those of the command line. Arguments of the command line win over the file's.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import sys
@@ -21,7 +20,7 @@ from pydantic import ValidationError
 
 from amicrawl.config import CrawlConfig, Headers, is_depth
 from amicrawl.errors import AmicrawlError, UsageError
-from amicrawl.invalid import reason_of
+from amicrawl.invalid import nearest, reason_of
 from amicrawl.meguri import shard_of
 from amicrawl.urls import without_userinfo
 
@@ -206,8 +205,8 @@ def known_arguments(
     known = sorted(fields, key=CrawlArguments.__dataclass_fields__.__contains__)  # its own first
     for name in values:
         if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            hint = f"Did you mean {nearest[0]}?" if nearest else f"Known are {', '.join(known)}."
+            meant = nearest(name, known)
+            hint = f"Did you mean {meant}?" if meant else f"Known are {', '.join(known)}."
             raise UsageError(f"Unknown argument {name} for the spider `{spider}`. {hint}")
     return values
 

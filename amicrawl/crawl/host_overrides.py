@@ -46,10 +46,10 @@ class HostOverrides:
         """What robots.txt decides, by host name, for `robots_at`."""
         for name, values in given.items():
             host = _host_key(name, key_of)
-            for unknown in values.keys() - NAMES:
+            if unknown := sorted(values.keys() - NAMES):
                 raise UsageError(
-                    f"Setting AMICRAWL_HOST_OVERRIDES has {unknown!r} for {name}: it must be one of "
-                    f"{', '.join(sorted(NAMES))}."
+                    f"Setting AMICRAWL_HOST_OVERRIDES has {', '.join(map(repr, unknown))} for {name}: "
+                    f"known are {', '.join(sorted(NAMES))}."
                 )
             if (delay := _read(name, values, "delay", _seconds)) is not None:
                 self.delays[host] = max(delay, self.delays.get(host, 0.0))

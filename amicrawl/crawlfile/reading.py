@@ -9,7 +9,6 @@ Left out: what values mean. Only the keys, their tables and the kinds of their v
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +19,7 @@ from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, TABLES, key_at, table
 from amicrawl.crawlfile.lines import key_lines, parsed_toml
 from amicrawl.crawlfile.secrets import FILE, is_reference
 from amicrawl.errors import InputError
+from amicrawl.invalid import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -291,12 +291,12 @@ def _unknown(table: str, name: str) -> str:
         places = " or ".join(_named(other) for other in others)
         return f"{name} stands {where} and belongs {places}."
     here = list(HOST_KEYS) if table == HOST else [key for place, key in KEYS if place == table]
-    nearest = _nearest(name, [*here, *(key for _, key in KEYS), *HOST_KEYS])
-    if nearest in here:
-        return f"unknown key {name} {where}. Did you mean {nearest}?"
-    if nearest:
-        place = _named(tables_of(nearest)[0])
-        return f"unknown key {name} {where}. Did you mean {nearest}, which belongs {place}?"
+    meant = _meant(name, [*here, *(key for _, key in KEYS), *HOST_KEYS])
+    if meant in here:
+        return f"unknown key {name} {where}. Did you mean {meant}?"
+    if meant:
+        place = _named(tables_of(meant)[0])
+        return f"unknown key {name} {where}. Did you mean {meant}, which belongs {place}?"
     return f"unknown key {name} {where}."
 
 
@@ -307,17 +307,17 @@ def _named(table: str) -> str:
 
 
 def _unknown_table(name: str) -> str:
-    nearest = _nearest(name, TABLES)
+    meant = _meant(name, TABLES)
     there_are = ", ".join(f"[{table}]" for table in TABLES)
     return f"unknown table [{name}]. " + (
-        f"Did you mean [{nearest}]?" if nearest else f"There are {there_are}."
+        f"Did you mean [{meant}]?" if meant else f"There are {there_are}."
     )
 
 
-def _nearest(name: str, known: Sequence[str]) -> str:
+def _meant(name: str, known: Sequence[str]) -> str:
     """Return the one of *known* that *name* was meant to be; empty where it is like none."""
     plain = name.lower().removeprefix(PREFIX.lower()).replace("-", "_")
-    return next(iter(difflib.get_close_matches(plain, known, n=1)), "")
+    return nearest(plain, known)
 
 
 def _dotted(host: str, name: str, below: Mapping[str, Any]) -> str:

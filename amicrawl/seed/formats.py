@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from enum import StrEnum
 
 from amicrawl.errors import UsageError
+from amicrawl.invalid import nearest
 
 
 class SeedFormat(StrEnum):
@@ -52,8 +52,8 @@ def format_named(name: str) -> SeedFormat:
         return SeedFormat(name)
     except ValueError:
         known = [str(known) for known in SeedFormat]
-        nearest = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.5)
-        advice = f"Did you mean {nearest[0]}?" if nearest else f"Give one of {', '.join(known)}."
+        meant = nearest(name.lower(), known, cutoff=0.5)
+        advice = f"Did you mean {meant}?" if meant else f"Give one of {', '.join(known)}."
         raise UsageError(f"There is no seed format {name!r}. {advice}") from None
 
 

@@ -91,6 +91,11 @@ def test_an_override_that_cannot_be_followed_is_said(given: dict[str, dict[str, 
         overrides(given)
 
 
+def test_all_keys_of_an_override_that_are_not_known_are_named_and_always_in_one_order() -> None:
+    with pytest.raises(UsageError, match=r"has 'dealy', 'hosts', 'per-host', 'zone' for example\.org: "):
+        overrides({"example.org": {"zone": 1, "per-host": 2, "delay": 3, "dealy": 4, "hosts": 5}})
+
+
 def test_settings_take_what_crawl_files_say_of_a_host() -> None:
     assert HOST_KEYS.keys() == NAMES
 

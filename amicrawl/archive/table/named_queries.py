@@ -24,7 +24,6 @@ Where no rank is given, the order of the lines is the rank.
 from __future__ import annotations
 
 import csv
-import difflib
 import functools
 import re
 from dataclasses import dataclass
@@ -32,6 +31,7 @@ from importlib import resources
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import InputError, UsageError
+from amicrawl.invalid import nearest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -235,8 +235,8 @@ def _names(lines: list[str]) -> tuple[str, ...]:
 
 
 def _meant(name: str, known: Mapping[str, object]) -> str:
-    close = difflib.get_close_matches(name, known, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    meant = nearest(name, known)
+    return f" (did you mean {meant}?)" if meant else ""
 
 
 _SITE_NAMES = ("site", "domain")

@@ -15,7 +15,6 @@ import signal
 import threading
 import time
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +29,7 @@ from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_
 from amicrawl.crawl.watching.stopping import free_bytes, own_memory
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
+from amicrawl.invalid import nearest
 from amicrawl.listing import COUNTS, HistoryFile
 from amicrawl.terminal import harmless
 from amicrawl.threads import on_a_thread
@@ -233,11 +233,11 @@ class Steering:
             # What editors and copying leave for a moment.
             if name.startswith(".") or name.endswith(("~", ".open", ".swp", ".tmp")):
                 continue
-            meant = get_close_matches(name, self._files, n=1, cutoff=0.75)
+            meant = nearest(name, self._files, cutoff=0.75)
             logger.warning(
                 "%s is not a control file and has no effect. %s",
                 harmless(str(self.directory / name)),
-                f"Did you mean {meant[0]}?" if meant else f"There are {', '.join(sorted(self._files))}.",
+                f"Did you mean {meant}?" if meant else f"There are {', '.join(sorted(self._files))}.",
             )
 
     def look_for_stop(self) -> None:
