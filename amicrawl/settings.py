@@ -4,16 +4,10 @@
 with `-s NAME=VALUE`.
 """
 
-import gc
-import os
+from amicrawl.interpreter import prepare_interpreter
 
-# Scrapy, its commands and the spiders are imported next: half a million objects that stay. Python's
-# collector would look through them again and again.
-gc.set_threshold(200_000, 20, 20)
-# numpy starts threads for linear algebra, which is not done here; they wait in a loop at first.
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-# pydantic would look through all installed packages for plugins.
-os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+# Scrapy, its commands and the spiders are imported next.
+prepare_interpreter()
 
 ADDONS = {"amicrawl.crawl.addon.ArchiveAddon": 300}
 BOT_NAME = "amicrawl"

@@ -11,7 +11,6 @@ sentence on standard error, and the exit code says whose fault it was (`docs/exi
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 from typing import Annotated, Any
@@ -22,6 +21,7 @@ from typer.core import TyperGroup
 from amicrawl import __version__
 from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, is_plain
 from amicrawl.errors import AmicrawlError, ExitCode, is_want_of_memory
+from amicrawl.interpreter import prepare_interpreter
 from amicrawl.invalid import nearest
 from amicrawl.terminal import keep_standard_streams
 
@@ -80,12 +80,7 @@ _NO_MEMORY = (
 
 def main() -> None:
     """Run the command line of this process and exit."""
-    # What is imported now stays: Python's collector would look through it again and again.
-    gc.set_threshold(100_000, 20, 20)
-    # No linear algebra is done here, whose threads wait in a loop at first.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # pydantic would look through all installed packages for plugins.
-    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+    prepare_interpreter()
     keep_standard_streams()
     try:
         app()

@@ -8,13 +8,13 @@ the process with a sentence. Nothing is written before the crawl listens for sig
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from amicrawl.errors import ExitCode
+from amicrawl.interpreter import prepare_interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,8 +34,7 @@ def start_crawl(arguments: Sequence[str]) -> NoReturn:
     sys.argv[:] = ["scrapy", "crawl", *arguments]
     # The parent of several processes starts the crawl by this command line.
     sys.orig_argv[:] = [sys.executable, "-P", "-m", START, *arguments]
-    # What is imported next stays, and Python would look through it for cycles, 25 ms, on the way.
-    gc.set_threshold(200_000, 20, 20)
+    prepare_interpreter()
     from amicrawl.crawl.commands.crawl import execute  # noqa: PLC0415  # see above
 
     execute(list(arguments))

@@ -28,6 +28,7 @@ from amicrawl.crawl.run import RunHolder
 from amicrawl.crawl.start import IS_PARENT, STOPPED_EARLY, end_on_signals, ignore_signals
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.errors import AmicrawlError, ExitCode
+from amicrawl.interpreter import prepare_interpreter
 
 if TYPE_CHECKING:
     import argparse
@@ -64,7 +65,9 @@ class Command(crawl.Command):
                 f"There is no spider {args[0]!r}; `scrapy list` names the spiders of this project.",
                 print_help=False,
             ) from None
-        _tune_garbage_collection()
+        prepare_interpreter()
+        # What was imported is looked at by the garbage collector no more.
+        gc.freeze()
         task = self.crawler_process.crawl(crawler, **opts.spargs)
         self.crawler_process.start()
         ignore_signals()
@@ -124,16 +127,6 @@ def _divide(named: Sequence[str], options: argparse.Namespace, settings: Setting
     except AmicrawlError as error:
         sys.stderr.write(_fault_line(settings, str(error), error.exit_code))
         sys.exit(error.exit_code)
-
-
-def _tune_garbage_collection() -> None:
-    """Run the garbage collector less often, and leave out what was imported.
-
-    A page makes some hundred objects, nearly all of them freed by their reference counts; with Python's
-    thresholds the collector runs every few pages over everything in flight.
-    """
-    gc.freeze()
-    gc.set_threshold(100_000, 20, 20)
 
 
 def _conclude(crawler: Crawler, task: asyncio.Task[None]) -> int:
