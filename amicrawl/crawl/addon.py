@@ -14,16 +14,12 @@ that names one in its settings keeps it.
 
 from __future__ import annotations
 
-import asyncio
-import sys
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Self
 from urllib.request import getproxies
 
 from scrapy.exceptions import NotConfigured
 from scrapy.settings import SETTINGS_PRIORITIES, default_settings
 from scrapy.utils.misc import load_object
-from scrapy.utils.reactor import is_asyncio_reactor_installed, is_reactor_installed
 
 from amicrawl import __version__
 from amicrawl.config import (
@@ -36,14 +32,16 @@ from amicrawl.config import (
     Rendering,
     Robots,
 )
-from amicrawl.crawl.arguments import JOB_ARGUMENT, CrawlSpec, default_headers, reads_responses
+from amicrawl.crawl.arguments import JOB_ARGUMENT, default_headers
 from amicrawl.crawl.credentials import read_credentials
+from amicrawl.crawl.event_loop import choose_loop, take_the_loop_there_is
 from amicrawl.crawl.extensions import Closing, FrontierWriter
 from amicrawl.crawl.internals import ScrapyEngine
 from amicrawl.crawl.middlewares import AsFoundRedirectMiddleware, PolitenessMiddleware
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import Run, RunHolder
+from amicrawl.crawl.spec import CrawlSpec, is_guest, reads_responses
 from amicrawl.crawl.watching.control import Control
 from amicrawl.crawl.watching.logs import drop_early_lines, format_handlers
 from amicrawl.crawl.watching.progress import Progress
@@ -60,14 +58,8 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
-_UVLOOP = "uvloop.Loop"
-_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 _CMDLINE_PRIORITY = SETTINGS_PRIORITIES["cmdline"]
 _HANDLER = "amicrawl.crawl.handler.WireHandler"
-_NEEDS_ASYNCIO = (
-    "The add-on archives on asyncio, and the Twisted reactor of this process is another one. Leave "
-    f"TWISTED_REACTOR as it is by default, or install {_REACTOR} before anything else imports a reactor."
-)
 
 # Each line is a measured or a safety choice; docs/settings.md gives the reasons.
 _DEFAULTS: dict[str, object] = {
@@ -145,9 +137,7 @@ class ArchiveAddon(RunHolder):
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
         """Choose the event loop, which may be installed before any crawler exists."""
         keep_standard_streams()
-        if find_spec("uvloop") is not None and not is_reactor_installed() and not _loop_runs():
-            settings.set("ASYNCIO_EVENT_LOOP", _UVLOOP, "addon")
-            _make_way_for_uvloop(settings)
+        choose_loop(settings)
         if settings.get(PREFIX + "LOG_FORMAT") == LogFormat.JSON:
             drop_early_lines()
 
@@ -157,18 +147,18 @@ class ArchiveAddon(RunHolder):
         Raises UsageError for an `AMICRAWL_*` setting that cannot be followed, and NotConfigured for
         Scrapy's commands that look at a page and do not archive it.
         """
-        _take_the_loop_there_is(settings)
-        is_guest = not hasattr(self._crawler.spidercls, "reads_responses")
-        _refuse_near_names(settings, is_guest=is_guest)
-        given = dict(settings) if is_guest else _with_scrapy_pace(settings)
+        take_the_loop_there_is(settings)
+        guest = is_guest(self._crawler.spidercls)
+        _refuse_near_names(settings, guest=guest)
+        given = dict(settings) if guest else _with_scrapy_pace(settings)
         config = CrawlConfig.from_settings(_with_job_directory(given, self._crawler))
-        if not is_guest or config.log_format is LogFormat.JSON:
+        if not guest or config.log_format is LogFormat.JSON:
             format_handlers(config.log_format)
         if _only_looks(self._crawler):
-            if not is_guest:
+            if not guest:
                 _set_for_looking(settings, config)
             raise NotConfigured
-        if is_guest:
+        if guest:
             from amicrawl.crawl.guest.settings import set_for_guest  # noqa: PLC0415  # see `_place`
 
             set_for_guest(settings, config)
@@ -224,50 +214,13 @@ def _has_shell_settings(crawler: Crawler) -> bool:
     return any(priority(name) == command for name in Command.default_settings)
 
 
-def _take_the_loop_there_is(settings: BaseSettings) -> None:
-    """Accept any loop of asyncio's that is installed by now, and refuse a reactor that has none.
-
-    A script that runs a crawler inside its own reactor has chosen the loop before.
-    """
-    if not settings.getbool("TWISTED_REACTOR_ENABLED"):
-        return
-    if is_reactor_installed():
-        if not is_asyncio_reactor_installed():
-            raise UsageError(_NEEDS_ASYNCIO)
-        if (settings.getpriority("ASYNCIO_EVENT_LOOP") or 0) <= SETTINGS_PRIORITIES["addon"]:
-            settings.set("ASYNCIO_EVENT_LOOP", None, "addon")
-    elif settings["TWISTED_REACTOR"] != _REACTOR:
-        raise UsageError(_NEEDS_ASYNCIO)
-
-
-def _make_way_for_uvloop(settings: BaseSettings) -> None:
-    """Set a loop of uvloop's, where Scrapy is about to do the same.
-
-    It has asyncio make one of its own before, only to drop it; and whenever that one is collected, tied
-    to itself as it is, Python may complain of a socket that was closed before its loop.
-    """
-    is_wanted = settings["ASYNCIO_EVENT_LOOP"] == _UVLOOP and settings["TWISTED_REACTOR"] == _REACTOR
-    if is_wanted and "twisted.internet.reactor" not in sys.modules and not _loop_runs():
-        import uvloop  # noqa: PLC0415  # where there is one
-
-        asyncio.set_event_loop(uvloop.new_event_loop())
-
-
-def _loop_runs() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True
-
-
-def _refuse_near_names(settings: BaseSettings, *, is_guest: bool) -> None:
+def _refuse_near_names(settings: BaseSettings, *, guest: bool) -> None:
     """Refuse settings of the command line that are nearly ours; UsageError names the right one.
 
     A project's own spider may read a setting of any name, unless it begins as ours do.
     """
     given = [name for name in settings if settings.getpriority(name) == _CMDLINE_PRIORITY]
-    if is_guest:
+    if guest:
         given = [name for name in given if name.upper().startswith(PREFIX)]
     refuse_near_names(given, ours=SETTINGS, others=vars(default_settings), prefix=PREFIX)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
 from pathlib import Path
@@ -21,7 +21,6 @@ from pydantic import ValidationError
 from amicrawl.config import CrawlConfig, Headers, is_depth
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.invalid import nearest, reason_of
-from amicrawl.meguri import shard_of
 from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
@@ -340,69 +339,3 @@ _USUAL_FIELDS = {
 def default_headers(headers: str) -> dict[str, str]:
     """Return the fields that a value of `AMICRAWL_HEADERS` stands for; none for any other value."""
     return next((dict(fields) for word, fields in _USUAL_FIELDS.items() if word.value == headers), {})
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlSpec:
-    """What one kind of crawl does differently from another. A spider says it by its attributes."""
-
-    asked: Mapping[str, str] = field(default_factory=dict)
-    """The arguments of the crawl, as they were given."""
-    resumes: bool = False
-    """Whether known URLs are done; otherwise a spider that requests one again gets it."""
-    is_guest: bool = False
-    """Whether the spider is a project's own, and keeps Scrapy's machinery."""
-    reads: bool = False
-    """Whether the spider reads what was fetched."""
-    job_directory: str = ""
-    """Scrapy's `JOBDIR`, where it names one: all runs with it are one crawl."""
-    fresh: bool = False
-    """Whether a directory that holds a frontier is to be refused."""
-    rebuilds: bool = False
-    """Whether a frontier that cannot be opened is to be made anew from what was archived."""
-    strict: bool = False
-    """Whether a seed that could not be read makes the exit code 7."""
-    deals_seeds: bool = False
-    """Whether this process alone reads the seed list, and gives others their part of it."""
-    gets_seeds: bool = False
-    """Whether another process reads the seed list, and sends what is ours."""
-    recrawl_before: int | None = None
-    """The hour since 1970 up to which settled rows are due again; None for a crawl of new ones."""
-    recrawl_by_age: bool = False
-    """Whether they are due from an age on instead, that of AMICRAWL_RECRAWL_AFTER."""
-    shard: int = 0
-    shards: int = 1
-    """The crawl takes the hosts of the part number *shard* of so many."""
-
-    @classmethod
-    def of(cls, spider: Any, *, job_directory: str = "") -> Self:
-        """Return what *spider* says; what it does not say is as in any spider of Scrapy."""
-        arguments = getattr(spider, "arguments", None)
-        return cls(
-            asked=dict(getattr(spider, "asked", {})),
-            resumes=bool(getattr(spider, "resumes", False)),
-            is_guest=not hasattr(spider, "reads_responses"),
-            reads=bool(getattr(spider, "reads_responses", True)),
-            job_directory=job_directory,
-            fresh=bool(getattr(spider, "fresh", False)),
-            rebuilds=bool(getattr(arguments, "rebuild", False)),
-            strict=bool(getattr(arguments, "strict", False)),
-            recrawl_before=getattr(spider, "recrawl_before", None),
-            recrawl_by_age=bool(getattr(spider, "recrawl_by_age", False)),
-            shard=getattr(arguments, "shard", 0),
-            shards=getattr(arguments, "shards", 1),
-        )
-
-    @property
-    def continues(self) -> bool:
-        """Whether there must be a frontier to go on with, whatever its identity is."""
-        return self.recrawl_before is not None
-
-    def takes(self, host: int) -> bool:
-        """Tell whether the host key *host* belongs to this crawl's shard."""
-        return self.shards < 2 or shard_of(host, self.shards) == self.shard
-
-
-def reads_responses(crawler: Crawler) -> bool:
-    """Tell whether the spider of *crawler* looks at responses: all do that do not say otherwise."""
-    return bool(getattr(crawler.spidercls, "reads_responses", True))

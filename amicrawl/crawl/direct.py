@@ -14,7 +14,6 @@ from scrapy import Request, signals
 from scrapy.utils.misc import load_object
 
 from amicrawl.config import Direct
-from amicrawl.crawl.arguments import reads_responses
 from amicrawl.crawl.decision import DONE, NO_TURN, Disposition, Ticket
 from amicrawl.crawl.downloader import ArchiveDownloader
 from amicrawl.crawl.handler import WireHandler
@@ -25,6 +24,7 @@ from amicrawl.crawl.pipelines import CapturePipeline
 from amicrawl.crawl.requests import conditions_of, default_fields
 from amicrawl.crawl.responses import Fetched, bare_response, exception_of
 from amicrawl.crawl.robots import RobotsMiddleware
+from amicrawl.crawl.spec import reads_responses
 from amicrawl.fetch import WireRequest
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, fetchable, text_of

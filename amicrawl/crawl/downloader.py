@@ -19,13 +19,13 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.arguments import reads_responses
 from amicrawl.crawl.decision import provenance_of
 from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.requests import NOTHING_MORE, TICKET, ticket_of
 from amicrawl.crawl.responses import NotYet, RefusedByRobots, Stopped, TryAgainLater
 from amicrawl.crawl.run import run_of
+from amicrawl.crawl.spec import reads_responses
 from amicrawl.crawl.watching.logs import format_handlers
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier import Outcome

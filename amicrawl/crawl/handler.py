@@ -12,7 +12,6 @@ from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import IgnoreRequest
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.arguments import reads_responses
 from amicrawl.crawl.decision import Disposition, Ticket
 from amicrawl.crawl.links import META_JSON
 from amicrawl.crawl.requests import (
@@ -24,6 +23,7 @@ from amicrawl.crawl.requests import (
 )
 from amicrawl.crawl.responses import bare_response, exception_of, failure_of, response_of
 from amicrawl.crawl.run import run_of
+from amicrawl.crawl.spec import reads_responses
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
     from amicrawl.config import CrawlConfig
-    from amicrawl.crawl.arguments import CrawlSpec
     from amicrawl.crawl.following import Following
     from amicrawl.crawl.pacing import Pacing
     from amicrawl.crawl.policy import Policy
+    from amicrawl.crawl.spec import CrawlSpec
     from amicrawl.disk import Disk
     from amicrawl.politeness import HostBreaker, InflightLimit
     from amicrawl.urls import Refused, UrlKey

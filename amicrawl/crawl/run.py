@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from amicrawl.capture import Capture, Failure
 from amicrawl.clock import unix_ms_now
 from amicrawl.config import Identity
-from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.credentials import Credentials
 from amicrawl.crawl.feeding import LeftOut
 from amicrawl.crawl.host_overrides import HostOverrides
@@ -22,6 +21,7 @@ from amicrawl.crawl.opening import Opening, check_directory, opened_partition
 from amicrawl.crawl.output import HeldArchive, Output
 from amicrawl.crawl.pacing import Pacing
 from amicrawl.crawl.requests import ResponsesInUse
+from amicrawl.crawl.spec import CrawlSpec
 from amicrawl.crawl.standing import Resumed
 from amicrawl.crawl.state import CrawlState
 from amicrawl.crawl.visit import Exchanges, Visit

@@ -10,10 +10,10 @@ import pytest
 from crawl.stand_in_engine import StandInEngine
 
 from amicrawl.config import CrawlConfig, Identity
-from amicrawl.crawl.arguments import CrawlSpec
 from amicrawl.crawl.following import Following
 from amicrawl.crawl.internals import ScrapyEngine
 from amicrawl.crawl.run import Run
+from amicrawl.crawl.spec import CrawlSpec
 from amicrawl.crawl.watching.control import Steering
 from amicrawl.discovery.selection import make_selection
 from amicrawl.disk import Disk

@@ -33,9 +33,9 @@ ASKS = re.compile(r"(?<![a-z])(?:un)?(?:ask|answer)(?:s|ed|ing)?(?![a-z])", re.I
 WHERE_SOMEBODY_ASKS = {
     "the arguments of a crawl, which `crawl.json` calls `asked`": """
         archive/report/crawl_page.py cli/explain.py cli/frontier/damage.py cli/replay.py cli/report.py
-        crawl/arguments.py crawl/opening.py crawl/output.py crawl/processes/__init__.py
-        crawl/processes/dealing.py crawl/run.py crawl/seedlist.py crawl/watching/progress.py
-        crawl/watching/screen.py listing/crawl_json.py
+        crawl/opening.py crawl/output.py crawl/processes/__init__.py
+        crawl/processes/dealing.py crawl/run.py crawl/seedlist.py crawl/spec.py
+        crawl/watching/progress.py crawl/watching/screen.py listing/crawl_json.py
         spiders/queue.py spiders/recrawl.py spiders/seeds.py spiders/site.py
     """,
     "a user asks a job, a crawl or a pipeline to stop or to go on": """

@@ -23,8 +23,10 @@ from scrapy.spiderloader import get_spider_loader
 from scrapy.utils.project import get_project_settings
 
 from amicrawl.config import PREFIX
+from amicrawl.crawl.event_loop import REACTOR
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import RunHolder
+from amicrawl.crawl.spec import is_guest
 from amicrawl.crawl.start import IS_PARENT, STOPPED_EARLY, end_on_signals, ignore_signals
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.errors import AmicrawlError, ExitCode
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
     from scrapy.settings import BaseSettings, Settings
 
 _OUR_COMMANDS = "amicrawl.crawl.commands"
-_REACTOR = "twisted.internet.asyncioreactor.AsyncioSelectorReactor"
 
 
 class Command(crawl.Command):
@@ -108,7 +109,7 @@ def _needs_scrapys_command_line(settings: Settings) -> bool:
     """Return whether the project has commands of its own, or runs its crawls in another way."""
     return bool(
         settings["COMMANDS_MODULE"] not in {None, "", _OUR_COMMANDS}
-        or settings["TWISTED_REACTOR"] != _REACTOR
+        or settings["TWISTED_REACTOR"] != REACTOR
         or settings.getbool("FORCE_CRAWLER_PROCESS")
     )
 
@@ -120,7 +121,7 @@ def _divide(named: Sequence[str], options: argparse.Namespace, settings: Setting
     """
     loader = get_spider_loader(settings)
     spider = named[0] if len(named) == 1 else ""
-    if spider not in loader.list() or not hasattr(found := loader.load(spider), "reads_responses"):
+    if spider not in loader.list() or is_guest(found := loader.load(spider)):
         return
     try:
         found.from_crawler(Crawler(found, settings), **options.spargs)
