@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from amicrawl.cli.options import AsOneObject, Depth, json_text
-from amicrawl.config import PREFIX, CrawlConfig, Identity, Rendering, Robots
+from amicrawl.config import PREFIX, SETTINGS, CrawlConfig, Identity, Rendering, Robots
 from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection, date_in, make_selection
 from amicrawl.errors import InputError, UsageError
@@ -45,6 +45,19 @@ class Rules:
     depth: str = "inf"
     directory: Path | None = None
     """Where the crawl was made; None where none was."""
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How the URL is reached, which the rules go by."""
+
+    kind: Kind
+    hops: int
+    """Links between a start URL and it."""
+    steps: int
+    """Steps between its page and it, which is a requisite."""
+    parent: str | None
+    """The page that links to it; None where that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,30 +102,22 @@ def explain(
         raise UsageError("--depth is for --start: a crawl and a crawl file have their own.")
     rules = _rules(directory, config, tuple(start or ()), depth or "inf")
     row = _row(rules, url)
-    if row is not None and not requisite:
-        requisite = row["link"] == "requisite"
-    kind = Kind.REQUISITE if requisite else Kind.LINK
-    before = _row(rules, parent or (row["via"] if row is not None else "")) if requisite else None
-    if hops is None:
-        known = before if row is None else row
-        # A requisite has as many as its page.
-        hops = int(known["depth"]) if known is not None else int(not requisite)
-    steps = _steps_to(before) + 1
-    outcomes = list(_outcomes(rules, url, kind=kind, hops=hops, parent=parent, steps=steps))
+    link = _link(rules, row, requisite=requisite, hops=hops, parent=parent)
+    outcomes = list(_outcomes(rules, url, link))
     against = next((outcome.rule for outcome in outcomes if outcome.keeps_out), None)
+    happened = _happened(rules, row)
     if as_json:
-        every = [
-            {"rule": each.rule, "keeps_out": each.keeps_out, "says": each.says} for each in outcomes
-        ]
         found = {
             "url": url,
             "taken": against is None,
-            "kind": kind.value,
-            "hops": hops,
-            "rules": every,
+            "kind": link.kind.value,
+            "hops": link.hops,
+            "rules": [asdict(outcome) for outcome in outcomes],
+            "decided_by": against,
+            "happened": happened,
+            "row": row,
         }
-        happened = _happened(rules, row)
-        typer.echo(json_text({**found, "decided_by": against, "happened": happened, "row": row}))
+        typer.echo(json_text(found))
         return
     typer.echo(harmless(url))
     for line in _lines(outcomes, [*_known(rules, row), *_rendered(rules, url)]):
@@ -120,7 +125,20 @@ def explain(
     typer.echo(
         f"now: a link to it is kept out by {against}" if against else "now: a link to it is taken"
     )
-    typer.echo(f"so far: {harmless(_happened(rules, row))}")
+    typer.echo(f"so far: {harmless(happened)}")
+
+
+def _link(
+    rules: Rules, row: dict[str, Any] | None, *, requisite: bool, hops: int | None, parent: str | None
+) -> Link:
+    """Return how the URL whose row is *row* is reached: as is said, else as the crawl has found it."""
+    requisite = requisite or (row is not None and row["link"] == "requisite")
+    before = _row(rules, parent or (row["via"] if row is not None else "")) if requisite else None
+    if hops is None:
+        known = before if row is None else row
+        # A requisite has as many as its page.
+        hops = int(known["depth"]) if known is not None else int(not requisite)
+    return Link(Kind.REQUISITE if requisite else Kind.LINK, hops, _steps_to(before) + 1, parent)
 
 
 def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
@@ -178,9 +196,9 @@ def _rules_of_directory(directory: Path) -> Rules:
         settings, asked = dict(said["settings"]), dict(said["asked"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{directory / FILE_NAME} is not what a crawl writes: {error!r}.") from error
-    known = {PREFIX + name.upper(): value for name, value in settings.items() if value is not None}
-    names = {PREFIX + name.upper() for name in CrawlConfig.model_fields}
-    config = CrawlConfig.from_settings({name: known[name] for name in known.keys() & names})
+    given = {PREFIX + name.upper(): value for name, value in settings.items() if value is not None}
+    # Another version may have had others.
+    config = CrawlConfig.from_settings({name: given[name] for name in given if name in SETTINGS})
     starts = tuple(str(asked.get("url", "")).split())
     return Rules(config, starts, str(asked.get("depth", "inf")), directory)
 
@@ -199,9 +217,7 @@ def _rules_of_file(path: Path) -> Rules:
     return Rules(config, tuple(seed.url for seed in starts), depth)
 
 
-def _outcomes(
-    rules: Rules, url: str, *, kind: Kind, hops: int, parent: str | None, steps: int
-) -> Iterator[RuleOutcome]:
+def _outcomes(rules: Rules, url: str, link: Link) -> Iterator[RuleOutcome]:
     found = fetchable(url)
     if isinstance(found, Refused):
         yield RuleOutcome("fetchable", keeps_out=True, says=str(found.reason))
@@ -210,22 +226,20 @@ def _outcomes(
     if url in rules.starts:
         yield RuleOutcome("scope", keeps_out=False, says="a start URL, which no rule keeps out")
     else:
-        yield from _of_selection(selection, url, kind=kind, hops=hops, parent=parent, steps=steps)
+        yield from _of_selection(selection, url, link)
     yield _of_traps(url)
     if (calendar := _of_calendar(rules.config, url)) is not None:
         yield calendar
     yield _of_robots(rules, url)
 
 
-def _of_selection(
-    selection: Selection, url: str, *, kind: Kind, hops: int, parent: str | None, steps: int
-) -> Iterator[RuleOutcome]:
-    if kind is Kind.REQUISITE:
-        against = selection.rule_against_requisite(steps)
-        says = against or f"{steps} of at most {selection.requisite_hops} steps from its page"
+def _of_selection(selection: Selection, url: str, link: Link) -> Iterator[RuleOutcome]:
+    if link.kind is Kind.REQUISITE:
+        against = selection.rule_against_requisite(link.steps)
+        says = against or f"{link.steps} of at most {selection.requisite_hops} steps from its page"
         yield RuleOutcome("requisites", keeps_out=bool(against), says=says)
-    on_site = parent is None or selection.is_on_site(parent, hops=1)
-    within = selection.scope.decide(url, kind=kind, hops=hops, parent_in_scope=on_site)
+    on_site = link.parent is None or selection.is_on_site(link.parent, hops=1)
+    within = selection.scope.decide(url, kind=link.kind, hops=link.hops, parent_in_scope=on_site)
     yield RuleOutcome("scope", keeps_out=not within.in_scope, says=within.rule)
     ignored = selection.ignores.match(url)
     says = f"none of {len(selection.ignores)} patterns"

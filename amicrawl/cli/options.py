@@ -183,10 +183,9 @@ Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0:
 def _complete_setting(incomplete: str) -> list[str]:
     """Return the names of settings that begin so, for a shell."""
     # Loaded for a shell that completes.
-    from amicrawl.config import PREFIX, CrawlConfig  # noqa: PLC0415
+    from amicrawl.config import SETTINGS  # noqa: PLC0415
 
-    names = (f"{PREFIX}{field.upper()}=" for field in CrawlConfig.model_fields)
-    return [name for name in names if name.startswith(incomplete)]
+    return [f"{name}=" for name in SETTINGS if f"{name}=".startswith(incomplete)]
 
 
 Settings = Annotated[

@@ -69,10 +69,9 @@ def options_of_crawls(written: Sequence[str] | None) -> list[str]:
     Raises UsageError for one that a crawl would refuse, since each crawl would fail by it.
     """
     # Most commands that import this module start no crawl.
-    from amicrawl.config import PREFIX, CrawlConfig  # noqa: PLC0415
+    from amicrawl.config import SETTINGS, CrawlConfig  # noqa: PLC0415
 
-    names = [PREFIX + field.upper() for field in CrawlConfig.model_fields]
-    CrawlConfig.from_settings({**project_settings(names), **pairs(written or (), option="-s")})
+    CrawlConfig.from_settings({**project_settings(SETTINGS), **pairs(written or (), option="-s")})
     return settings_options(written)
 
 

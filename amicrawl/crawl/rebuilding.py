@@ -25,10 +25,9 @@ from amicrawl.crawl.index_rows import index_rows, rows_from, rows_of_ami
 from amicrawl.crawl.resuming import UNREAD_LINKS, Look
 from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.frontier import DurableFrontier, Offer, Source
+from amicrawl.frontier import Offer, Source
 from amicrawl.listing import SUFFIX
 from amicrawl.meguri import IDENTITY, WAITING, LivePartition, Status, best_state
-from amicrawl.politeness import Gates, HostBreaker, InflightLimit
 from amicrawl.reading import Members
 from amicrawl.record import rebuilt, row_of
 from amicrawl.record.read_back import RECORD_TYPES
@@ -168,11 +167,9 @@ def _fill(
         target = fetchable(url)
         return target if isinstance(target, Refused) else url_key(url, identity)
 
-    frontier = DurableFrontier(
-        partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
-    )
     rows = index_rows(directory)
-    look = Look(frontier, directory, key_of=key_of, ours=ours)
+    look = Look(partition, directory, key_of=key_of, ours=ours)
+    frontier = look.frontier
     earlier = earlier_indexes(directory)
     look.at(rows_of_ami(earlier), total=0)
     look.at(rows_from(directory, 0) if rows or earlier else _rows_of_records(directory), total=rows)

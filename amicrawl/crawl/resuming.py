@@ -107,13 +107,8 @@ def reconcile(
     known = max(0, known - len(lost_urls))
     if known >= total and not touched:
         return Reconciled(index_rows=total)
-    frontier = DurableFrontier(
-        partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
-    )
-    if following is not None:
-        following.follow_in(frontier, ours=ours)
     look = Look(
-        frontier,
+        partition,
         directory,
         key_of=key_of,
         ours=ours,
@@ -122,14 +117,13 @@ def reconcile(
         requested_again=requested_again,
     )
     look.at(rows_from(directory, known), total=total - known)
-    if following is not None:
-        look.follow_revisits(following)
+    look.follow_revisits()
     lost = look.bring_back_lost(touched, lost_urls)
     if not reads:
         look.offer_targets(touched)
     partition.note_index(total, all_known=True)
-    frontier.flush()
-    return Reconciled(frontier.lapsed, look.settled, lost, total)
+    look.frontier.flush()
+    return Reconciled(look.frontier.lapsed, look.settled, lost, total)
 
 
 def _say_what_is_unknown(directory: Path, rows: int) -> None:
@@ -148,7 +142,7 @@ class Look:
 
     def __init__(
         self,
-        frontier: DurableFrontier,
+        partition: LivePartition,
         directory: Path,
         *,
         key_of: KeyOf,
@@ -158,13 +152,18 @@ class Look:
         requested_again: int = 0,
     ) -> None:
         """Take the parameters of `reconcile`."""
+        self.frontier = DurableFrontier(
+            partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
+        )
+        """What takes what was found; nothing of it is requested here."""
+        if following is not None:
+            following.follow_in(self.frontier, ours=ours)
         self.captured: set[UrlKey] = set()
         """The keys of the rows that were looked at."""
         self.looked_at = 0
         self.settled = 0
         """How many rows the frontier did not know."""
-        self._frontier = frontier
-        self._partition = frontier.partition
+        self._partition = partition
         self._directory = directory
         self._key_of = key_of
         self._ours = ours
@@ -208,8 +207,8 @@ class Look:
     def _take(self, row: dict[str, Any], key: UrlKey, hour: int) -> None:
         if row["fetched_at"] < self._requested_again and not 200 <= row["status"] < 400:
             return
-        frontier, outcome = self._frontier, _outcome(row)
-        if frontier.partition.find(*key) is None:
+        frontier, outcome = self.frontier, _outcome(row)
+        if self._partition.find(*key) is None:
             seed = Seed(row["url"], meta_json=row["meta_json"] or "")
             frontier.offer(Offer(seed, key, Source.MANUAL, via=row["via"] or ""))
         if not frontier.settle_found(key, outcome, hour):
@@ -228,23 +227,26 @@ class Look:
         assert number is not None
         if row["original_at"] and row["status"] not in REDIRECTS:
             self._revisits.append((key, row))
-        elif row["status"] and not _offer_links(self._frontier, number, following, self._directory, row):
-            self._frontier.due_again(key, is_lost=True)
+        elif row["status"] and not _offer_links(self.frontier, number, following, self._directory, row):
+            self.frontier.due_again(key, is_lost=True)
 
-    def follow_revisits(self, following: Following) -> None:
+    def follow_revisits(self) -> None:
         """Offer what pages lead to whose payload is that of an earlier capture, maybe of another URL.
 
         Where that is not in the archive any more, they are fetched again.
         """
+        following = self._following
+        if following is None:
+            return
         places = _places(self._directory, {_original_of(row) for _, row in self._revisits})
         for key, row in self._revisits:
             number = self._partition.find(*key)
             assert number is not None
             place = places.get(_original_of(row))
             if place is None or not _offer_links(
-                self._frontier, number, following, self._directory, row, place=place
+                self.frontier, number, following, self._directory, row, place=place
             ):
-                self._frontier.due_again(key, is_lost=True)
+                self.frontier.due_again(key, is_lost=True)
         self._revisits.clear()
 
     def bring_back_lost(self, touched: Iterable[int], lost_urls: Iterable[str]) -> int:
@@ -252,7 +254,7 @@ class Look:
 
         Those are in the rows *touched* of the frontier, or among *lost_urls*.
         """
-        frontier, lost = self._frontier, 0
+        frontier, lost = self.frontier, 0
         for number in touched:
             row = self._partition.get(number)
             key = UrlKey(row.host, row.path)
@@ -283,7 +285,7 @@ class Look:
             page = offer_of(self._partition, self._partition.get(number), Revisits())
             extra = {"redirect_times": max(hops, 1)}
             route = extended(page.route, Hop.REDIRECT)
-            self._frontier.offer(
+            self.frontier.offer(
                 Offer(Seed(target), key, Source.REDIRECT, 0, hops, extra, page.seed.url, route)
             )
 

@@ -144,14 +144,7 @@ class Wire:
                 exchange.reader.body().close()
                 connection = None
         except NotConnectedError as error:
-            return Capture(
-                url=request.url,
-                started_ms=int(began_at * 1000),
-                duration_ms=_milliseconds(time.monotonic() - began),
-                ip_address=error.address,
-                failure=error.failure,
-                failure_detail=one_line(str(error)),
-            )
+            return _not_connected(request, error, began_at=began_at, took=time.monotonic() - began)
         finally:
             self._active -= 1
             if not self._active and self._all_ended is not None:
@@ -303,6 +296,20 @@ class Wire:
         """Have `_sweep` called soon."""
         self._lateness.due = time.monotonic() + _SWEEP
         self._timer = self._loop.call_later(_SWEEP, self._sweep)
+
+
+def _not_connected(
+    request: WireRequest, error: NotConnectedError, *, began_at: float, took: float
+) -> Capture:
+    """Return what is known of *request*, begun at *began_at* and given up *took* seconds later."""
+    return Capture(
+        url=request.url,
+        started_ms=int(began_at * 1000),
+        duration_ms=_milliseconds(took),
+        ip_address=error.address,
+        failure=error.failure,
+        failure_detail=one_line(str(error)),
+    )
 
 
 def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capture:
