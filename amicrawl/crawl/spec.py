@@ -55,6 +55,11 @@ class CrawlSpec:
     shards: int = 1
     """The crawl takes the hosts of the part number *shard* of so many."""
 
+    @property
+    def is_job(self) -> bool:
+        """Whether a pipeline runs the crawl, for a job in Redis."""
+        return "ident" in self.asked
+
     @classmethod
     def of(cls, spider: Any, *, job_directory: str = "") -> Self:
         """Return what *spider* says of a crawl in *job_directory*, if it has one."""

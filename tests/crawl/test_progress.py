@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.capture import Failure
 from amicrawl.config import CrawlConfig, LogFormat
 from amicrawl.crawl.decision import Tally
+from amicrawl.crawl.spec import CrawlSpec
 from amicrawl.crawl.standing import CAPTURED, WITHHELD_ADDRESS, Resumed
 from amicrawl.crawl.watching.busy_hosts import BusyHost
 from amicrawl.crawl.watching.progress import Progress, Reports
@@ -42,7 +43,7 @@ class Screen:
                 "clock": lambda: 5.0,
                 "tally": Tally(seeds_ended=True),
                 "resumed": Resumed(),
-                "spec": SimpleNamespace(recrawl_before=None, resumes=False, asked={"file": "seeds.txt"}),
+                "spec": CrawlSpec(asked={"file": "seeds.txt"}),
                 "limit": SimpleNamespace(limit=64),
                 "waiting": 0,
                 "later": 0,
@@ -186,7 +187,7 @@ def test_of_a_list_that_was_not_read_to_its_end_the_rest_is_told() -> None:
 
 
 def test_a_stopped_crawl_that_resumes_says_how_after_what_it_did() -> None:
-    spec = SimpleNamespace(recrawl_before=None, resumes=True, asked={})
+    spec = CrawlSpec(resumes=True)
     assert Screen(spec=spec, waiting=2).close("limit-pages")[1:] == [
         "stopped (limit-pages) after 0s | nothing fetched",
         "2 URLs not fetched; to resume, run the same command again",
@@ -219,6 +220,15 @@ def test_what_comes_back_later_is_told_with_the_command_that_says_when() -> None
         "1 URL will be retried by the same command when due (`amicrawl frontier stats out` shows "
         "when), or now after `amicrawl frontier retry out`"
     )
+
+
+def test_a_job_has_no_command_that_could_be_the_same() -> None:
+    spec = CrawlSpec(resumes=True, asked={"ident": "abc", "url": "http://a.example/"})
+    said = "\n".join(Screen(spec=spec, later=2, tally=Tally(server_error=1)).close("finished"))
+    said += "\n".join(Screen(spec=spec, waiting=2).close("shutdown"))
+    assert "same command" not in said
+    assert "`amicrawl frontier retry out`" in said
+    assert "`amicrawl crawl URL -o out`" in said
 
 
 def test_a_crawl_with_nothing_due_says_why_and_what_to_type() -> None:

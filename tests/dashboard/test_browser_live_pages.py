@@ -306,3 +306,28 @@ def test_an_order_that_was_read_before_a_move_is_not_shown_after_it(
             route.fulfill(response=reply)
         page.wait_for_timeout(200)
         assert "b.example.org" in page.locator("tbody tr:first-child").inner_text()
+
+
+def test_what_jobs_said_before_the_page_was_opened_is_in_the_order_of_its_times(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    for first in (0, 1):
+        job = running_job(store, f"https://{first}.example/")
+        job.tell([Download(1e9 + 2 * n + first, f"{job.url}{n}", 200) for n in range(5)])
+    with open_page(browser) as page:
+        visit(page, address)
+        expect(page.locator("#log li time")).to_have_count(10)
+        times = page.locator("#log li time").all_text_contents()
+        assert times == sorted(times)
+
+
+def test_a_job_that_has_ended_offers_nothing_that_would_change_it(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    job = running_job(store)
+    with open_page(browser) as page:
+        visit(page, f"{address}/jobs/{job.ident}")
+        page.locator("#tester").wait_for()
+        job.end()
+        page.locator("#tester").wait_for(state="hidden")
+        expect(page.get_by_role("button", name="Add")).to_have_count(0)

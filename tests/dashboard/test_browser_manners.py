@@ -173,3 +173,36 @@ def test_the_scheme_follows_the_system_until_it_is_chosen(
         assert light != dark
         page.reload()
         assert page.evaluate(ground) == light
+
+
+def test_a_long_note_does_not_cover_the_word_before_it(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    job = running_job(store, settings={"note": "why this site matters to so many people " * 4})
+    with open_page(browser) as page:
+        visit(page, f"{address}/jobs/{job.ident}")
+        setting = page.locator(".setting", has=page.locator('[data-setting="note"]'))
+        covered = "(word) => word.scrollWidth - Math.ceil(word.getBoundingClientRect().width)"
+        assert setting.locator(":scope > :first-child").evaluate(covered) <= 0
+
+
+def test_of_one_thing_one_is_told(browser: Browser, store: JobStore, address: str) -> None:
+    job = running_job(store, settings={"note": ""})
+    job.tell(pages(job, 20, 1))
+    for scripts in (True, False):
+        with open_page(browser, scripts=scripts) as page:
+            page.goto(address)
+            expect(page.locator("#job-range")).to_have_text(re.compile(r"(^|of )1 job$"))
+    with open_page(browser) as page:
+        visit(page, f"{address}/jobs/{job.ident}")
+        expect(page.locator("#log-count")).to_have_text("1 line kept")
+
+
+def test_the_name_and_the_version_of_a_machine_are_shown_whole(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    made_up_pipeline(store, "crawler-of-the-map-room")
+    with open_page(browser, width=1400) as page:
+        visit(page, f"{address}/pipelines")
+        cut = "(parts) => parts.filter((part) => part.scrollWidth > part.clientWidth + 1).length"
+        assert page.locator("#pipelines .about > span").evaluate_all(cut) == 0

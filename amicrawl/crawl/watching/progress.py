@@ -255,7 +255,7 @@ class Progress:
         if reason == "finished" and not run.tally.rows:
             note += self._why_nothing(where)
         elif run.later and run.tally.rows:
-            note += retried(run.later, where)
+            note += retried(run.later, where, is_job=run.spec.is_job)
         return note if reason == "finished" else note + self._left_over()
 
     def _why_nothing(self, where: str) -> str:
@@ -273,9 +273,8 @@ class Progress:
     def _left_over(self) -> str:
         """Return how much a crawl that was stopped has left, and how it is resumed."""
         run, beside = self._run, self._beside()
-        note = left(
-            run.waiting + beside, is_list_unread=self._has_unread_seeds(), resumes=run.spec.resumes
-        )
+        resumes = run.spec.resumes and not run.spec.is_job
+        note = left(run.waiting + beside, is_list_unread=self._has_unread_seeds(), resumes=resumes)
         if beside and not self._crawler.settings.get("JOBDIR"):
             note += f"of them {beside:,} in Scrapy's queue alone, which lasts only with JOBDIR\n"
         return note

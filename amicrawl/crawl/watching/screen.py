@@ -226,10 +226,19 @@ def dropped(by_set: Mapping[str, int]) -> str:
     )
 
 
-def retried(urls: int, directory: str) -> str:
-    """Return the line for *urls* that are tried again when they are due; empty for none."""
+def retried(urls: int, directory: str, *, is_job: bool = False) -> str:
+    """Return the line for *urls* that are tried again when they are due; empty for none.
+
+    *is_job*: no command is the same for a job that has ended, as no pipeline takes it again.
+    """
     if not urls:
         return ""
+    if is_job:
+        return (
+            f"{counted(urls, 'URL')} may be there later, and a job that has ended retries none: after "
+            f"`amicrawl frontier retry {directory}`, `amicrawl crawl URL -o {directory}` with the URL "
+            "of the job does\n"
+        )
     return (
         f"{counted(urls, 'URL')} will be retried by the same command when due "
         f"(`amicrawl frontier stats {directory}` shows when), or now after "
@@ -240,7 +249,7 @@ def retried(urls: int, directory: str) -> str:
 def left(urls: int, *, is_list_unread: bool, resumes: bool = True) -> str:
     """Return the line of a crawl that was stopped with so many *urls* left.
 
-    *resumes*: the same command resumes it, as it does not with Scrapy's own spiders.
+    *resumes*: the same command resumes it, as it does not with jobs and with Scrapy's own spiders.
     """
     unread = " and the rest of the seed list not read" if is_list_unread else ""
     how = "; to resume, run the same command again" if resumes else ""

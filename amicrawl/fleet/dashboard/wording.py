@@ -15,6 +15,8 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from amicrawl.terminal import counted
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -197,6 +199,7 @@ def setting_value(setting: Mapping[str, Any], values: Mapping[str, Any]) -> str:
 
 FILTERS: Mapping[str, Callable[..., object]] = {
     "number": number,
+    "counted": counted,
     "short": short,
     "size": size,
     "rate": rate,

@@ -5,6 +5,7 @@ const whole = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const known = (value) => typeof value === "number" && Number.isFinite(value);
 
 export const number = (value) => (known(value) ? whole.format(value) : UNKNOWN);
+export const counted = (value, noun) => `${number(value)} ${noun}${value === 1 ? "" : "s"}`;
 
 // At most four characters, for dense rows.
 export function short(value) {

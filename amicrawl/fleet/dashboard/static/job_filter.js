@@ -1,6 +1,6 @@
 // The form that chooses which jobs are listed, their order, and the pages of the list.
 import { $, $$, el, setText } from "./dom.js";
-import { number } from "./format.js";
+import { counted, number } from "./format.js";
 import { ROWS } from "./job_choice.js";
 import { step } from "./keys.js";
 
@@ -27,8 +27,9 @@ export function startFilter(rows, choice, changed) {
     const { order, first, pages } = rows;
     $("#no-jobs").hidden = all.length > 0;
     $("#none-chosen").hidden = all.length === 0 || order.length > 0;
-    const range = pages > 1 ? `${number(first + 1)}–${number(Math.min(first + ROWS, order.length))} of ${number(order.length)}` : number(order.length);
-    setText($("#job-range"), order.length === all.length ? `${range} jobs` : `${range} chosen of ${number(all.length)} jobs`);
+    const range = pages > 1 ? `${number(first + 1)}–${number(Math.min(first + ROWS, order.length))} of ` : "";
+    const told = counted(all.length, "job");
+    setText($("#job-range"), order.length === all.length ? `${range}${told}` : `${range}${number(order.length)} chosen of ${told}`);
     $("#page-before").hidden = choice.page < 2;
     $("#page-after").hidden = choice.page >= pages;
     const dense = Math.min(order.length, ROWS) > DENSE;

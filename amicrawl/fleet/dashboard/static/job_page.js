@@ -1,6 +1,6 @@
 // The page of one job: live details, log and actions.
 import { $, $$, el, mayOperate, setText } from "./dom.js";
-import { ago, moment, number, rate, serverTime, settingText, size, span } from "./format.js";
+import { ago, counted, moment, number, rate, serverTime, settingText, size, span } from "./format.js";
 import { showClasses, showState } from "./job_rows.js";
 import { key } from "./keys.js";
 import { LogView } from "./log_view.js";
@@ -32,7 +32,7 @@ function showAge() {
 
 function showIgnores(ignores) {
   if (!changed("ignores", [ignores, job.state])) return;
-  setText($("#ignores-count"), number(ignores.length));
+  setText($("#ignores-count"), counted(ignores.length, "pattern"));
   $("#no-ignores").hidden = ignores.length > 0;
   const removable = mayOperate() && VERBS.unignore.states.includes(job.state);
   $("#ignores").replaceChildren(...ignores.map(({ pattern, hits }) => el("tr", null,
@@ -67,6 +67,7 @@ function showSettings() {
   for (const button of $$("[data-verb]")) {
     if (!button.closest("#job-verbs")) button.hidden = !mayOperate() || !VERBS[button.dataset.verb].states.includes(job.state);
   }
+  $("#tester").hidden = !VERBS.ignore.states.includes(job.state); // nothing is left to ignore
   verbButtons($("#job-verbs"), job, ["pause", "resume", "abort", "expire"]);
 }
 

@@ -10,7 +10,7 @@ const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2
 const plain = (text) => cut(text).replace(CONTROLS, (mark) => (mark === "\n" ? " ⏎ " : mark === "\t" ? " " : "·"));
 
 export function lineOf(ident, entry) {
-  const line = { ident, time: clock(entry.ts), kind: "stdout", code: "log", text: "", link: null, more: "" };
+  const line = { ident, at: Number(entry.ts), time: clock(entry.ts), kind: "stdout", code: "log", text: "", link: null, more: "" };
   if (entry.type === "download") {
     const status = Number(entry.response_code) || 0;
     line.kind = entry.is_error ? "error" : entry.is_warning ? "warning" : status >= 300 && status < 400 ? "redirect" : "ok";
@@ -43,10 +43,16 @@ export class Ring {
 
   clear() { this.lines.fill(undefined); this.next = 0; this.size = 0; }
 
-  drop(test) {
-    const kept = [...this].filter((line) => !test(line));
+  // Put *lines* of one job in place of those it has here, between the lines of the others by their times.
+  replace(ident, lines) {
+    const others = [...this].filter((line) => line.ident !== ident);
     this.clear();
-    for (const line of kept) this.push(line);
+    let next = 0;
+    for (const line of lines) {
+      while (next < others.length && others[next].at <= line.at) this.push(others[next++]);
+      this.push(line);
+    }
+    for (const line of others.slice(next)) this.push(line);
   }
 
   * [Symbol.iterator]() {

@@ -1,6 +1,6 @@
 // The log view: a bounded window over a ring buffer of lines, redrawn a few times a second.
 import { $, $$, el, setText } from "./dom.js";
-import { number } from "./format.js";
+import { counted, number } from "./format.js";
 import { Filter, Ring, lineOf } from "./log_lines.js";
 
 const KEPT = 5000; // lines behind the window, for a filter to look through
@@ -35,16 +35,13 @@ export class LogView {
   }
 
   add({ ident, reset, dropped, entries }) {
+    const lines = entries.map((entry) => lineOf(ident, entry));
     if (reset) {
-      this.ring.drop((line) => line.ident === ident);
+      this.ring.replace(ident, lines);
       this.stale = true;
-    }
+    } else for (const line of lines) this.ring.push(line);
     this.dropped += dropped || 0;
-    for (const entry of entries) {
-      const line = lineOf(ident, entry);
-      this.ring.push(line);
-      if (this.filter.passes(line)) this.arrived += 1;
-    }
+    this.arrived += lines.filter(this.filter.passes).length;
     this.schedule();
   }
 
@@ -133,7 +130,7 @@ export class LogView {
     held.hidden = this.held.size === 0;
     if (this.held.size) setText(held, `Paused: ${words[[...this.held][0]]}${this.arrived ? `, ${number(this.arrived)} new` : ""}`);
     const skipped = this.dropped ? ` · ${number(this.dropped)} skipped` : "";
-    setText(this.part.count, `${number(this.ring.size)} lines kept${skipped}`);
+    setText(this.part.count, `${counted(this.ring.size, "line")} kept${skipped}`);
   }
 
   #holds() {

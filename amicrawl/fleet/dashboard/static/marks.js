@@ -2,12 +2,12 @@
 import { $, el, setText } from "./dom.js";
 import { Refusal, post, say } from "./api.js";
 import { ask } from "./dialog.js";
-import { number } from "./format.js";
+import { counted, number } from "./format.js";
 import { SUBMITTED, VERBS } from "./verbs.js";
 
 const BULK = ["pause", "resume", "ignore", "ignore-set", ...SUBMITTED, "abort"];
 const AT_ONCE = 4; // requests in flight
-const jobsIn = (jobs) => `${number(jobs.length)} ${jobs.length === 1 ? "job" : "jobs"}`;
+const jobsIn = (jobs) => counted(jobs.length, "job");
 
 function preview(fit, others) {
   const list = (jobs) => el("ul", { class: "preview", tabindex: "0", "aria-label": jobsIn(jobs) }, ...jobs.map((job) => el("li", null, `${job.state}  ${job.url}`)));

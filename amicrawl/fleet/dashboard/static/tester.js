@@ -1,13 +1,13 @@
 // Test a new ignore pattern against the latest URLs of the job before it is added.
 import { $, el, mayOperate, setText } from "./dom.js";
 import { Refusal, post } from "./api.js";
-import { number } from "./format.js";
+import { counted, number } from "./format.js";
 import { perform } from "./verbs.js";
 
 function show(result) {
   const output = $("#tested");
   output.classList.toggle("bad", !result.valid);
-  const words = result.valid ? `Found in ${number(result.matched)} of the last ${number(result.tested)} URLs${result.matched ? ":" : "."}` : `Not a pattern: ${result.why}`;
+  const words = result.valid ? `Found in ${number(result.matched)} of the last ${counted(result.tested, "URL")}${result.matched ? ":" : "."}` : `Not a pattern: ${result.why}`;
   setText(output, words);
   $("#matches").hidden = !(result.urls ?? []).length;
   $("#matches").replaceChildren(...(result.urls ?? []).map((url) => el("li", null, url)));
@@ -25,7 +25,6 @@ async function tryPattern(job, pattern) {
 export function startTester(current) {
   const form = $("#tester");
   const input = $("#pattern");
-  form.hidden = false;
   $("[data-needs-operate]", form).hidden = !mayOperate();
   let soon = null;
   const later = () => { clearTimeout(soon); soon = setTimeout(() => { if (current()) tryPattern(current(), input.value); }, 400); };
