@@ -22,7 +22,7 @@ from isal import igzip_lib
 from amicrawl.clock import warc_date
 from amicrawl.config import TlsPolicy
 from amicrawl.fetch import Guard, Limits, Wire, WireRequest
-from amicrawl.record.digests_and_revisits import labelled
+from amicrawl.record.deduplication import labelled
 from amicrawl.record.warc import LEVEL
 
 if TYPE_CHECKING:

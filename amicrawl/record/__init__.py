@@ -1,12 +1,12 @@
 """The record: captures onto disk, as WARC files and an index that points into them.
 
-    capture, seed -> digests_and_revisits.decide -> warc.exchange_records, gzip_member -> WarcWriter
+    capture, seed -> deduplication.decide -> warc.exchange_records, gzip_member -> WarcWriter
                   -> captures.row_of -> CapturesJournal -> table.take_in_journals
 
 `Archive` ties these together for one crawl and keeps the order in which they reach the disk; `repair`
 repairs what a killed one has left. Which files there are is for the room `listing`. What is
 written is exactly what came over the wire: nothing here rebuilds a message from its parsed fields.
-The modules that compute (digests_and_revisits, warc, captures) are apart from those that
+The modules that compute (deduplication, warc, captures) are apart from those that
 touch the disk. Nothing here knows of Scrapy, threads or event loops: all of it is for one thread.
 """
 
@@ -17,7 +17,7 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
     from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, description_of, row_of
-    from amicrawl.record.digests_and_revisits import block_digest, labelled
+    from amicrawl.record.deduplication import block_digest, labelled
     from amicrawl.record.journal import NAMES, journals, read_rows, row_in
     from amicrawl.record.read_back import rebuilt, request_before, stored
     from amicrawl.record.repair import Repaired, repair_locked
@@ -48,8 +48,8 @@ else:
         Provenance="captures",
         row_of="captures",
         description_of="captures",
-        block_digest="digests_and_revisits",
-        labelled="digests_and_revisits",
+        block_digest="deduplication",
+        labelled="deduplication",
         NAMES="journal",
         journals="journal",
         read_rows="journal",

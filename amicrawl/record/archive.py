@@ -25,7 +25,7 @@ from amicrawl.capture import NO_BODY, Failure
 from amicrawl.config import PREFIX, SECRET_FIELDS, Dedup, Durability
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.listing import DEFAULT_PREFIX, known_files
-from amicrawl.record.digests_and_revisits import Original, Originals, decide, digests_of, may_be_original
+from amicrawl.record.deduplication import Original, Originals, decide, digests_of, may_be_original
 from amicrawl.record.journal import CapturesJournal
 from amicrawl.record.repair import repair_locked
 from amicrawl.record.warc import URI_LIMIT, exchange_records, record_ids, resource_records, target_uri
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from amicrawl.config import CrawlConfig
     from amicrawl.listing import SealedFile
     from amicrawl.record.captures import CaptureItem
-    from amicrawl.record.digests_and_revisits import Digests
+    from amicrawl.record.deduplication import Digests
     from amicrawl.record.repair import Repaired
     from amicrawl.record.warc import Record, RecordIds
 

@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amicrawl.capture import Capture
-    from amicrawl.record.digests_and_revisits import Original
+    from amicrawl.record.deduplication import Original
     from amicrawl.record.warc import Resource
     from amicrawl.record.writer import RecordLocation
     from amicrawl.seed import Seed

@@ -23,7 +23,7 @@ import orjson
 from amicrawl.disk import OutputFile, Trust, explained, remove_durably
 from amicrawl.listing import TABLE_NAME
 from amicrawl.record.captures import COLUMNS, EMPTY, NULLABLE, row_of
-from amicrawl.record.digests_and_revisits import digests_of
+from amicrawl.record.deduplication import digests_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

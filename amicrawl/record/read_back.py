@@ -20,7 +20,7 @@ from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.message import final_head, status_of
 from amicrawl.reading import MemberBody, Members
 from amicrawl.record.captures import CaptureItem, Provenance
-from amicrawl.record.digests_and_revisits import Original, Profile, digests_of
+from amicrawl.record.deduplication import Original, Profile, digests_of
 from amicrawl.record.writer import RecordLocation
 from amicrawl.seed import Seed
 

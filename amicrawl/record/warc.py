@@ -40,7 +40,7 @@ from isal import igzip_lib, isal_zlib
 
 from amicrawl.clock import warc_date, warc_date_of_ms
 from amicrawl.errors import AmicrawlError
-from amicrawl.record.digests_and_revisits import Profile, block_digest
+from amicrawl.record.deduplication import Profile, block_digest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from amicrawl.capture import Body, Capture, Tls
     from amicrawl.record.captures import Provenance
-    from amicrawl.record.digests_and_revisits import Digests, Original, RevisitDecision
+    from amicrawl.record.deduplication import Digests, Original, RevisitDecision
 
     Fields = list[tuple[str, str]]
     RecordIds = Callable[[], str]

@@ -53,7 +53,7 @@ def test_what_is_changed_most_has_a_recipe() -> None:
         ("amicrawl/discovery/markup.py", "_ADDRESSES"),
         ("amicrawl/discovery/markup.py", "_NAMES"),
         ("amicrawl/crawl/in_force.py", "Layer"),
-        ("amicrawl/record/digests_and_revisits.py", "Digests"),
+        ("amicrawl/record/deduplication.py", "Digests"),
     ],
 )
 def test_the_names_in_the_recipes_are_in_their_modules(module: str, name: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from record.exchanges import HEAD, REQUEST, capture
 
-from amicrawl.record.digests_and_revisits import HEAD_LIMIT, digests_of, labels, payload_start
+from amicrawl.record.deduplication import HEAD_LIMIT, digests_of, labels, payload_start
 
 
 def label(content: bytes) -> str:

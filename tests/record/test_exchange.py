@@ -9,7 +9,7 @@ from record.exchanges import BEGAN, HEAD, NOT_MODIFIED, REQUEST, capture, number
 
 from amicrawl.capture import Tls, Truncation
 from amicrawl.clock import warc_date
-from amicrawl.record.digests_and_revisits import (
+from amicrawl.record.deduplication import (
     Original,
     Profile,
     RevisitDecision,

@@ -9,7 +9,7 @@ import pytest
 from record.exchanges import CONDITIONAL_REQUEST, NOT_MODIFIED, capture
 
 from amicrawl.capture import Truncation
-from amicrawl.record.digests_and_revisits import (
+from amicrawl.record.deduplication import (
     Original,
     Originals,
     Profile,

@@ -1,6 +1,6 @@
-"""Digests of a capture, and what follows from them: whether it is a revisit, or its payload is stored.
+"""Deduplication: what a capture holds, as digests, and whether a record of that is stored already.
 
-Computed are those of its block, of what readers take for its payload, and of the payload itself.
+Digests are those of its block, of what readers take for its payload, and of the payload itself.
 A WARC file and the index need different things. `WARC-Payload-Digest` is checked by the readers in
 use (warcio, fastwarc) against everything behind the first blank line of the block, chunk sizes and all;
 so that is what it is computed over, and it is left out where those readers would not agree on where the
