@@ -16,23 +16,21 @@ import signal
 import socket
 import sys
 import time
-from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from amicrawl.crawl.decision import CLASSES, Tally
 from amicrawl.crawl.processes.child import fork, prepare_forks
+from amicrawl.crawl.processes.crawl_process import CrawlProcess, moment_of, tally_of
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished
 from amicrawl.crawl.processes.specification import FOLDER, Specification
 from amicrawl.crawl.start import ignore_signals, start_anew, start_crawl
 from amicrawl.crawl.watching.progress import ParentProgress
 from amicrawl.crawl.watching.screen import fault_line
-from amicrawl.crawl.watching.stopping import own_memory
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
-from amicrawl.listing import COUNTS, HistoryFile
+from amicrawl.listing import HistoryFile
 from amicrawl.partition import (
     LARGEST_MESSAGE,
     Again,
@@ -55,39 +53,12 @@ if TYPE_CHECKING:
 
 _CRASHES = 5
 """Crashes of one child in a row after which the crawl is given up."""
-_LOOK_EVERY = 0.02
-"""Seconds."""
+_SLACK = 0.02
+"""Seconds by which a report may come early, as no sleep is exact."""
 _DRAINS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GOOD = frozenset(
     {ExitCode.DONE, ExitCode.STOPPED, ExitCode.LIMIT, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
 )
-
-
-class CrawlProcess:
-    """One process, as its parent sees it."""
-
-    def __init__(self, number: int, directory: Path) -> None:
-        self.number = number
-        self.directory = directory
-        self.process = 0
-        """Its process ID; 0 while there is none."""
-        self.writer: asyncio.StreamWriter | None = None
-        self.idle = False
-        """Whether nothing is left to do there."""
-        self.quiet = False
-        """Whether nothing is under way there, and no link waits to be sent."""
-        self.facts: dict[str, Any] = {}
-        self.before: Counter[str] = Counter()
-        """What earlier attempts of this run had counted."""
-        self.failures_before: Counter[str] = Counter()
-        self.crashes = 0
-        self.code: int | None = None
-        """The exit code, once it has ended for good."""
-
-    def tell(self, message: PartitionMessage) -> None:
-        """Send *message*, if the process is there."""
-        if self.writer is not None and not self.writer.is_closing():
-            self.writer.write(message.line())
 
 
 class Parent:
@@ -140,7 +111,9 @@ class Parent:
             self._order = _spooled(order)
             self._history.begin(time.time())
             await self._crawl(dealing.children(order.processes))
-            self._history.end(time.time(), self._reason or "failed", self._moment())
+            self._history.end(
+                time.time(), self._reason or "failed", moment_of(self._children, order.directory)
+            )
             code = self._gathered()
         for number in _DRAINS:
             loop.remove_signal_handler(number)
@@ -177,7 +150,7 @@ class Parent:
             reader, log = await self._start(child)
             lines = asyncio.ensure_future(self._read_log(log))
             await self._read(child, reader)
-            child.code = await _ended(child)
+            child.code = await child.ended()
             await lines
             if child.code in set(ExitCode) - {ExitCode.OUR_ERROR} or self._settles:
                 break
@@ -187,9 +160,7 @@ class Parent:
             self._reports.note(
                 f"Process {child.number} ended unexpectedly ({_how(child.code)}): it is started again."
             )
-            child.before.update({name: child.facts.get(name, 0) for name in _SUMMED})
-            child.failures_before.update(child.facts.get("failures", {}))
-            child.idle, child.quiet, child.facts = False, False, {}
+            child.count_as_before()
         # One that failed, or was stopped by itself: the others would wait for it.
         self._end_now(self._reason or ("shutdown" if child.code in _GOOD else "failed"))
 
@@ -263,7 +234,7 @@ class Parent:
         if has_ended(PartitionRest(child.idle) for child in self._children):
             self._end_now("finished")
             return
-        order, rows = self._order, self.tally()
+        order, rows = self._order, tally_of(self._children)
         for limit, reached, reason in (
             (order.stop_pages, rows.rows, "limit-pages"),
             (order.stop_bytes, rows.bytes_received, "limit-bytes"),
@@ -315,44 +286,11 @@ class Parent:
             if self._settles:
                 continue
             facts = [child.facts for child in self._children]
-            self._history.note(time.time(), "stopping" if self._reason else "running", self._moment())
+            moment = moment_of(self._children, self._order.directory)
+            self._history.note(time.time(), "stopping" if self._reason else "running", moment)
             if loop.time() >= report_at:
-                report_at = loop.time() + self._reports.every - _LOOK_EVERY
-                self._reports.show_all(self.tally(), facts, self._reason)
-
-    def _moment(self) -> dict[str, int]:
-        """Return what the history has of all processes together."""
-        tally, facts = self.tally(), [child.facts for child in self._children if child.facts]
-        here = [child.process for child in self._children if child.process]
-        return {
-            **{name: getattr(tally, name) for name in COUNTS},
-            "bytes": tally.bytes_received,
-            "waiting": sum(each["waiting"] for each in facts),
-            "in_flight": sum(each["in_flight"] for each in facts),
-            "limit": sum(each["inflight_limit"] for each in facts),
-            "memory": own_memory() + sum(map(own_memory, here)),
-            "free": shutil.disk_usage(self._order.directory).free,
-        }
-
-    def tally(self) -> Tally:
-        """Return the counts of all processes together."""
-        counts: Counter[str] = Counter()
-        for child in self._children:
-            counts.update(child.before)
-            counts.update({name: child.facts.get(name, 0) for name in _SUMMED})
-        tally = Tally()
-        for name, count in counts.items():
-            setattr(tally, name, count)
-        for child in self._children:
-            tally.failures.update(child.failures_before)
-            tally.failures.update(child.facts.get("failures", {}))
-        facts = [child.facts for child in self._children if child.facts]
-        # Every process reads the whole list.
-        tally.seeds_read = max((each["seeds_read"] for each in facts), default=0)
-        tally.seeds_ended = bool(facts) and all(each["seeds_ended"] for each in facts)
-        announced = [each["seeds_announced"] for each in facts if each["seeds_announced"] is not None]
-        tally.seeds_announced = max(announced, default=None)
-        return tally
+                report_at = loop.time() + self._reports.every - _SLACK
+                self._reports.show_all(tally_of(self._children), facts, self._reason)
 
     def _gathered(self) -> int:
         """Make one directory of those of the children, if all have ended well; return the exit code."""
@@ -371,15 +309,13 @@ class Parent:
             self._reports.note(f"Links between processes wait in {names}; the same command continues.")
         else:
             self._dealing.gather(reason=self._reason, finished=datetime.now(UTC))
-        self._reports.end_all(self.tally(), [child.facts for child in self._children], self._reason)
+        tally = tally_of(self._children)
+        self._reports.end_all(tally, [child.facts for child in self._children], self._reason)
         if self._reason == "finished":
             if ExitCode.SEEDS_BAD in codes:
                 return ExitCode.SEEDS_BAD
-            return ExitCode.UNREACHED if self.tally().reached_nothing else ExitCode.DONE
+            return ExitCode.UNREACHED if tally.reached_nothing else ExitCode.DONE
         return ExitCode.LIMIT if self._reason.startswith("limit-") else ExitCode.STOPPED
-
-
-_SUMMED = (*CLASSES, "bytes_received", "seeds_bad", "seeds_known")
 
 
 def _how(code: int) -> str:
@@ -391,17 +327,6 @@ async def _reader_of(pipe: int) -> asyncio.StreamReader:
     protocol = asyncio.StreamReaderProtocol(reader)
     await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(pipe, "rb"))
     return reader
-
-
-async def _ended(child: CrawlProcess) -> int:
-    """Wait for the process of *child*, which has closed its socket; return its exit code.
-
-    Below 0 is the signal that has ended it.
-    """
-    while not (ended := os.waitpid(child.process, os.WNOHANG))[0]:  # noqa: ASYNC110, ASYNC222  # at once
-        await asyncio.sleep(_LOOK_EVERY)
-    child.process = 0
-    return os.waitstatus_to_exitcode(ended[1])
 
 
 def become_parent(order: Order) -> NoReturn:
