@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.capture import REDIRECTS
 from amicrawl.crawl.links import AWAY, CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
-from amicrawl.crawl.page_requisites import PageRequisites
+from amicrawl.crawl.start_sites import LONGEST_CHAIN, StartSites
+from amicrawl.crawl.url_limits import UrlLimits
 from amicrawl.discovery import (
     Calendars,
     Kind,
@@ -33,7 +34,7 @@ from amicrawl.discovery import (
 from amicrawl.frontier import Hop, Offer, Soft404Detector, Source, extended, fingerprint_of
 from amicrawl.record import Unkept
 from amicrawl.seed import Seed
-from amicrawl.urls import Refused, text_of, without_userinfo
+from amicrawl.urls import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -52,7 +53,6 @@ _LARGE = 256 << 10
 """Bytes of a response from which on it is read on a thread."""
 _REMEMBERED = 1 << 16
 """URLs of each kind that are known to have been offered, so as not to work out their keys again."""
-_LONGEST_CHAIN = 20
 _OF_STARTS = frozenset({Source.SEED, Source.REDIRECT})
 _MOST_GROWTH = 4
 _URL = attrgetter("url")
@@ -92,7 +92,7 @@ class Page(NamedTuple):
 
 
 class Following:
-    """What one crawl takes of its pages. *widens*: a start URL that redirects brings its new site."""
+    """What one crawl takes of its pages; *widens* is that of `StartSites`."""
 
     of_pages = True
     deepest_page = 500
@@ -105,10 +105,8 @@ class Following:
         key_of: Callable[[str], UrlKey | Refused],
         starts: Iterable[str],
         widens: bool,
+        limits: UrlLimits | None = None,
         depth: str = "inf",
-        max_urls: int = 0,
-        max_host_urls: int = 0,
-        max_page_requisites: int = 5000,
         calendar_pages: int = 100,
     ) -> None:
         self.selection = selection
@@ -123,10 +121,9 @@ class Following:
         self.starts = tuple(starts)
         self.depth = depth
         """`inf`, or `shallow` for the start URLs and their requisites alone."""
-        self._widens = widens
-        self._max_urls = max_urls
-        self._max_host_urls = max_host_urls
-        self._of_pages = PageRequisites(max_page_requisites, key_of=key_of)
+        self.sites = StartSites(self.starts, selection, widens=widens, key_of=key_of)
+        """What of the start URLs' sites is in scope."""
+        self._limits = limits or UrlLimits(key_of=key_of)
         self._calendars = Calendars(calendar_pages)
         self._met: dict[tuple[Kind, bool], set[str]] = {}
         self._patterns_seen = selection.ignores.added
@@ -142,23 +139,9 @@ class Following:
         return status in REDIRECTS or (200 <= status < 300 and names_links(url, content_type))
 
     def recall(self, partition: LivePartition) -> None:
-        """Note where the start URLs redirect to, as far as *partition* knows from an earlier crawl."""
-        self.unkept.way_of = lambda url: self._of_pages.way_of(url, partition)
-        for start in self.starts:
-            url = start
-            for _ in range(_LONGEST_CHAIN):
-                key = self.key_of(url)
-                number = None if isinstance(key, Refused) else partition.find(*key)
-                reference = 0 if number is None else partition.get(number).redirect_ref
-                if not reference or isinstance(key, Refused):
-                    break
-                target = text_of(partition.texts_at(reference)[0])
-                target_key = self.key_of(target)
-                if isinstance(target_key, Refused) or target_key.host != key.host:
-                    break
-                if self._widens:
-                    self.selection.scope.widen(target)
-                url = target
+        """Take over what *partition* knows from an earlier crawl."""
+        self.unkept.way_of = lambda url: self._limits.way_of(url, partition)
+        self.sites.recall(partition)
 
     def follow_in(self, frontier: DurableFrontier, *, ours: Callable[[int], bool] | None) -> None:
         """Offer to *frontier* from now on; *ours* says which hosts are its own, None that all are."""
@@ -186,12 +169,16 @@ class Following:
             if ours is not None and not ours(offer.key.host):
                 others.append(offer)
             # Nearly all links carry nothing of their pages, and are not requisites.
-            elif not offer.extra or self._has_room(offer, frontier.partition):
+            elif not offer.extra or self._limits.has_room(offer, frontier.partition):
                 kept.append(offer)
+            else:
+                self._leave_out(offer, "requisites")
+                # Another page may have room for it.
+                self._met.get((Kind.REQUISITE, True), set()).discard(offer.seed.url)
         self.counts["other_shard"] += len(others)
         if others and self.elsewhere is not None:
             self.elsewhere.keep_at_once(others)
-        if not self._max_urls and not self._max_host_urls:
+        if not self._limits.are_set:
             new = frontier.offer_all(kept)
             self.counts["offered"] += new
             self.counts["known"] += len(kept) - new
@@ -199,35 +186,16 @@ class Following:
         for offer in kept:
             if frontier.partition.find(*offer.key) is not None:
                 self.counts["known"] += 1
-            elif self._is_full(frontier, offer.key.host):
-                self.counts["kept_out/limits"] += 1
-                if REQUISITE in (offer.extra or {}):
-                    self.unkept.lacks(offer.via, offer.seed.url, "limits")
+            elif self._limits.are_reached(frontier, offer.key.host):
+                self._leave_out(offer, "limits")
             else:
                 self.counts["offered"] += frontier.offer(offer)
 
-    def _has_room(self, offer: Offer, partition: LivePartition) -> bool:
-        """Return whether *offer* is known, or no requisite, or one for which its page has room."""
-        extra = offer.extra
-        if (
-            not extra
-            or REQUISITE not in extra
-            or offer.source is Source.REDIRECT
-            or partition.find(*offer.key) is not None
-            or self._of_pages.take(offer, partition)
-        ):
-            return True
-        self.counts["kept_out/requisites"] += 1
-        self.unkept.lacks(offer.via, offer.seed.url, "requisites")
-        # Another page may have room for it.
-        self._met.get((Kind.REQUISITE, True), set()).discard(offer.seed.url)
-        return False
-
-    def _is_full(self, frontier: DurableFrontier, host: int) -> bool:
-        return bool(
-            (self._max_urls and len(frontier) >= self._max_urls)
-            or (self._max_host_urls and frontier.hosts.urls(host) >= self._max_host_urls)
-        )
+    def _leave_out(self, offer: Offer, rule: str) -> None:
+        """Count *offer*, for which the limits that *rule* names have no room."""
+        self.counts[f"kept_out/{rule}"] += 1
+        if REQUISITE in (offer.extra or {}):
+            self.unkept.lacks(offer.via, offer.seed.url, rule)
 
     def read_now(self, item: CaptureItem, offer: Offer) -> list[Offer]:
         """Do the same where no event loop runs yet."""
@@ -273,34 +241,6 @@ class Following:
             return ""
         ignored = ignores.match(page.url, primary=self._primary(page))
         return f"ignored by {ignored.expression}" if ignored is not None else ""
-
-    def sitemaps(self, urls: Iterable[str], *, via: str) -> Iterator[Offer]:
-        """Yield offers of the sitemaps *urls* that robots.txt, *via*, names for hosts of this crawl."""
-        starts = {key.host for key in map(self.key_of, self.starts) if not isinstance(key, Refused)}
-        for url in map(without_userinfo, urls):
-            key = self.key_of(url)
-            if isinstance(key, Refused):
-                continue
-            if key.host in starts or self.selection.is_on_site(url, hops=1):
-                extra = {SITEMAP: True}
-                yield Offer(Seed(url), key, Source.SITEMAP, 1, 0, extra, via, Hop.SITEMAP.value)
-
-    def redirected_start(self, page: Page, target: str, key: UrlKey) -> None:
-        """Put the site of *target* in scope, which a start URL redirects to, if it is the same domain's.
-
-        Another's is not: a start URL that has moved behind a log-in elsewhere would bring all of that.
-        """
-        if not self._widens:
-            return
-        if key.host == page.key.host:
-            self.selection.scope.widen(target)
-        else:
-            logger.warning(
-                "%s redirects to %s, on another domain: that page is archived, but nothing it links to. "
-                "Start there, or name the domain with AMICRAWL_DOMAINS, to have it crawled.",
-                ascii(page.url),
-                ascii(target),
-            )
 
     def _links(self, item: CaptureItem, page: Page) -> list[Link]:
         """Return what the capture names; runs on a thread for large ones."""
@@ -466,11 +406,11 @@ class Following:
         chain = hop + 1 if isinstance(hop, int) else 1
         if isinstance(key, Refused) or key == page.key:
             return
-        if chain > _LONGEST_CHAIN:
+        if chain > LONGEST_CHAIN:
             self.counts["kept_out/chain"] += 1
             return
         if page.is_start:
-            self.redirected_start(page, target, key)
+            self.sites.redirected((page.url, page.key), (target, key))
         steps = page.depth_in(REQUISITE)
         selected = self.selection.judge(
             target,
@@ -539,8 +479,11 @@ def make_following(
         starts=starts,
         depth=spider.depth,
         widens=not has_scope(config),
-        max_urls=config.max_urls,
-        max_host_urls=config.max_host_urls,
-        max_page_requisites=config.max_page_requisites,
+        limits=UrlLimits(
+            of_crawl=config.max_urls,
+            of_host=config.max_host_urls,
+            of_page=config.max_page_requisites,
+            key_of=key_of,
+        ),
         calendar_pages=config.calendar_pages,
     )

@@ -310,7 +310,7 @@ class Run(CrawlState):
         """Offer the sitemaps that the file *robots* names, where the crawl reads such."""
         if self.following is None or not self.config.sitemaps:
             return
-        for offer in self.following.sitemaps(urls, via=robots):
+        for offer in self.following.sites.sitemaps(urls, via=robots):
             self.frontier.offer(offer)
         self.wake()
 
