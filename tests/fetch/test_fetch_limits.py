@@ -383,7 +383,10 @@ def test_a_body_that_cannot_be_spooled_stops_the_caller_and_leaves_nothing_open(
 def test_a_fast_sender_does_not_keep_others_from_their_turn(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:
-    """The loop runs on while a hundred megabytes arrive."""
+    """The loop runs on while a hundred megabytes arrive.
+
+    In one turn uvloop reads up to 32 pieces of 250 KB, if the sender is as fast as that.
+    """
     whole = OK + b"Content-Length: 100000000\r\n\r\n" + bytes(100_000_000)
     turns = 0
 
@@ -400,4 +403,4 @@ def test_a_fast_sender_does_not_keep_others_from_their_turn(
         capture = run(fetch(server.url))
     assert len(capture.body) == 100_000_000
     capture.body.close()
-    assert turns > 50
+    assert turns >= 10
