@@ -241,7 +241,7 @@ class PageExchanges:
                 reason, wait = "in flight", _LOOK
             if reason not in _BINDING and not (is_strict and reason):
                 return None
-            if is_own and reason != "Retry-After":
+            if is_own and reason not in _BINDING_OWN:
                 return None
             if wait is None or wait > self._until - time.monotonic():
                 return Excluded(Failure.REFUSED_BY_CRAWL, f"its host is left alone for now: {reason}")
@@ -312,8 +312,10 @@ def kind_of(request: BrowserRequest) -> str:
     return _KINDS.get(request.field(b"sec-fetch-dest"), "other")
 
 
-_BINDING = frozenset({"Retry-After", "back-off", "bandwidth"})
-"""Reasons for which a host is not contacted by any page."""
+_BINDING_OWN = frozenset({"Retry-After", "robots.txt"})
+"""Reasons for which a host is not contacted, not even by a page of its own that is open already ..."""
+_BINDING = _BINDING_OWN | {"back-off", "bandwidth"}
+"""... and by a page of another host."""
 _NOT_SENT = frozenset({b"range", b"if-range"})
 """A body is fetched as a whole, and the browser gets its part of it."""
 

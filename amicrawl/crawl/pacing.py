@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 _MOST_NAMES = 100_000
 _LEAST_PATIENCE = 0.25
+_MOST_WAITS = 10_000
 _JITTER = 1.0
 """Seconds by which a delay may be longer than it says without another reason."""
 
@@ -66,6 +67,8 @@ class Pacing:
         # Behind a proxy all hosts have one address, and it is not theirs.
         if config.delay and config.address_delay and not config.proxy:
             self.addresses = AddressPace(config.address_delay, self.gates, breaker)
+        self.robots_waits: dict[int, float] = {}
+        """Until when hosts wait whose robots.txt was not available; the latest 10,000 of them."""
         self.bandwidth: Bandwidth | None = None
         """None where there is no cap."""
         if config.bandwidth or config.host_bandwidth:
@@ -136,10 +139,15 @@ class Pacing:
         if ticket.host is not None:
             self.gates.withdraw(ticket.host, ticket.started)
 
-    def keep_shut(self, ticket: Ticket, until: float) -> None:
-        """Keep the host of *ticket* shut until the moment *until*."""
-        if ticket.host is not None:
-            self.gates.keep_shut(ticket.host, until)
+    def wait_for_robots(self, ticket: Ticket, until: float) -> None:
+        """Keep the host of *ticket* shut *until* its robots.txt, which it did not give, is due again."""
+        if ticket.host is None:
+            return
+        self.gates.keep_shut(ticket.host, until)
+        self.robots_waits.pop(ticket.host, None)
+        self.robots_waits[ticket.host] = until
+        if len(self.robots_waits) > _MOST_WAITS:
+            del self.robots_waits[next(iter(self.robots_waits))]
 
     def admit(self, ticket: Ticket, url: str, now: float) -> bool:
         """Let the request for *url* go; False where it is not its turn at its address.
@@ -188,7 +196,8 @@ class Pacing:
         interval = self.pace.interval(host)
         if opens > gates.started(host) + max(interval, least) + _JITTER:
             is_limited = self.bandwidth is not None and self.bandwidth.host_opens_at(host) >= opens
-            reason = "bandwidth" if is_limited else "Retry-After"
+            waits = self.robots_waits.get(host, -inf) >= opens
+            reason = "robots.txt" if waits else "bandwidth" if is_limited else "Retry-After"
         elif state.back_off >= interval > least:
             reason = "back-off"
         elif least > gates.delay or state.crawl_delay >= interval > gates.delay:

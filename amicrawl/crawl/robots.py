@@ -205,7 +205,7 @@ class RobotsMiddleware:
     def _wait(self, ticket: Ticket | None, *, until: float) -> Decision:
         """Keep the host shut *until* then (Unix seconds), when robots.txt is requested again."""
         if ticket is not None:
-            self._run.pacing.keep_shut(ticket, self._run.clock() + max(until - time.time(), 0.0))
+            self._run.pacing.wait_for_robots(ticket, self._run.clock() + max(until - time.time(), 0.0))
         if _is_row(ticket):
             self._crawler.stats.inc_value("amicrawl/robots/waits")
             return Decision(Disposition.AGAIN_NOW, "robots.txt is unreachable, to be requested again")

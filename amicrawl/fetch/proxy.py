@@ -28,6 +28,7 @@ _PROXY = re.compile(
 _ENDS_IN_PORT = re.compile(r":[0-9]+$")
 _PORTS = {"http": 80, "https": 443}
 _SOCKS_PORT = 1080
+_HIGHEST_PORT = 65_535
 _LONGEST_RESPONSE = 64 * 1024
 _SOCKS4_GRANTED = 90
 _SOCKS5_REPLIES = {
@@ -85,6 +86,8 @@ def proxy_of(url: str) -> Proxy:
     if parts[2] is not None:
         user, _, password = (unquote(part) for part in parts[2].partition(":"))
     target = host_and_port(parts[3], default=_PORTS.get(scheme, _SOCKS_PORT))
+    if target[1] > _HIGHEST_PORT:
+        raise UsageError(f"The port of the proxy is {target[1]}. Ports end at {_HIGHEST_PORT}.")
     return Proxy(kind, scheme, target, user, password)
 
 

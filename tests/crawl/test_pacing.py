@@ -194,6 +194,29 @@ def test_a_host_can_wait_for_its_robots_txt_its_address_or_its_bandwidth() -> No
     assert (reason, seconds is not None and seconds > 5) == ("bandwidth", True)
 
 
+def test_a_host_whose_robots_txt_is_not_available_waits_for_that() -> None:
+    rules = pacing(delay=1.0)
+    ticket = Ticket(A)
+    rules.enter(ticket, 100.0)
+    rules.wait_for_robots(ticket, 160.0)
+    rules.end(ticket, 100.0)
+    assert rules.held_back(A, 110.0) == ("robots.txt", 50.0)
+    again = Ticket(A)
+    rules.enter(again, 160.0)
+    again.outcome = Outcome(status=503, retry_after=60.0)
+    rules.after_exchange(again, 160.0)
+    rules.end(again, 160.0)
+    assert rules.held_back(A, 160.0) == ("Retry-After", 60.0)
+
+
+def test_hosts_that_wait_for_their_robots_txt_are_not_remembered_for_ever() -> None:
+    rules = pacing(delay=1.0)
+    for host in range(30_000):
+        rules.wait_for_robots(Ticket(host), 160.0)
+    assert rules.held_back(29_999, 110.0) == ("robots.txt", 50.0)
+    assert len(rules.robots_waits) <= 10_000
+
+
 def test_rules_that_are_not_set_are_not_there() -> None:
     rules = pacing(timeout_floor=0.0)
     assert (rules.bandwidth, rules.first_byte_timeout, rules.opens_at()) == (None, None, -inf)

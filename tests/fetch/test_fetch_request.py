@@ -336,3 +336,9 @@ def test_a_proxy_is_read_from_its_url(
     proxy: str, kind: ProxyKind, host_and_port: tuple[str, int]
 ) -> None:
     assert (proxy_of(proxy).kind, proxy_of(proxy).host_and_port) == (kind, host_and_port)
+
+
+def test_a_proxy_at_a_port_that_none_can_have_is_refused_before_the_crawl() -> None:
+    assert proxy_of("http://proxy.example:65535").host_and_port == ("proxy.example", 65535)
+    with pytest.raises(UsageError, match=r"The port of the proxy is 65536\. Ports end at 65535\."):
+        proxy_of("http://proxy.example:65536")

@@ -33,7 +33,8 @@ class BusyHost(NamedTuple):
     """Seconds from one request to the next."""
     reason: str = ""
     """Why it may not be contacted now: `delay`, `Crawl-delay`, `latency`, `back-off`, `Retry-After`,
-    `address`, `bandwidth`; empty where it may be, or as many requests as are allowed are in flight."""
+    `robots.txt`, `address`, `bandwidth`; empty where it may be, or as many requests as are allowed are
+    in flight."""
     opens_in: float | None = None
     """Seconds until then; None where that is not known."""
 
