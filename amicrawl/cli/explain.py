@@ -48,7 +48,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class Way:
     """How the URL is reached, which the rules go by."""
 
     kind: Kind
@@ -130,7 +130,7 @@ def explain(
 
 def _link(
     rules: Rules, row: dict[str, Any] | None, *, requisite: bool, hops: int | None, parent: str | None
-) -> Link:
+) -> Way:
     """Return how the URL whose row is *row* is reached: as is said, else as the crawl has found it."""
     requisite = requisite or (row is not None and row["link"] == "requisite")
     before = _row(rules, parent or (row["via"] if row is not None else "")) if requisite else None
@@ -138,7 +138,7 @@ def _link(
         known = before if row is None else row
         # A requisite has as many as its page.
         hops = int(known["depth"]) if known is not None else int(not requisite)
-    return Link(Kind.REQUISITE if requisite else Kind.LINK, hops, _steps_to(before) + 1, parent)
+    return Way(Kind.REQUISITE if requisite else Kind.LINK, hops, _steps_to(before) + 1, parent)
 
 
 def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
@@ -217,7 +217,7 @@ def _rules_of_file(path: Path) -> Rules:
     return Rules(config, tuple(seed.url for seed in starts), depth)
 
 
-def _outcomes(rules: Rules, url: str, link: Link) -> Iterator[RuleOutcome]:
+def _outcomes(rules: Rules, url: str, link: Way) -> Iterator[RuleOutcome]:
     found = fetchable(url)
     if isinstance(found, Refused):
         yield RuleOutcome("fetchable", keeps_out=True, says=str(found.reason))
@@ -233,7 +233,7 @@ def _outcomes(rules: Rules, url: str, link: Link) -> Iterator[RuleOutcome]:
     yield _of_robots(rules, url)
 
 
-def _of_selection(selection: Selection, url: str, link: Link) -> Iterator[RuleOutcome]:
+def _of_selection(selection: Selection, url: str, link: Way) -> Iterator[RuleOutcome]:
     if link.kind is Kind.REQUISITE:
         against = selection.rule_against_requisite(link.steps)
         says = against or f"{link.steps} of at most {selection.requisite_hops} steps from its page"
