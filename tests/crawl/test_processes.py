@@ -32,6 +32,7 @@ from loopback import (
     write_lines,
 )
 
+from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode
 from amicrawl.meguri.opening import load
 
@@ -235,6 +236,31 @@ def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp
     assert done.returncode == ExitCode.DONE, done.stderr
     assert check_whole(out, runs=2).keys() >= web.pages()
     assert max(web.requested().values()) <= 2, "only what was in flight is requested twice"
+
+
+@pytest.mark.parametrize("processes", ["1", "2"])
+def test_what_one_command_is_putting_together_is_left_alone_by_a_second(
+    web: Web, tmp_path: Path, processes: str
+) -> None:
+    web.pause = 0.05
+    out, log = tmp_path / "out", tmp_path / "log"
+    parent = begun(site_line(web, out, "processes=2"), log)
+    wait_until(lambda: len(web.requested()) > 8)
+    children = children_of(parent.pid)
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not any(map(is_alive, children)))
+    plan = out / "processes" / "plan.json"
+    plan.write_text(plan.read_text().replace("dealt", "gathering"))
+    there = sorted(out.rglob("*"))
+    with DirectoryLock(out):
+        second = run(site_line(web, out, f"processes={processes}"))
+    assert second.returncode == ExitCode.USAGE, second.stderr
+    assert "Another crawl is writing" in second.stderr
+    assert sorted(out.rglob("*")) == there
+    done = run(site_line(web, out, f"processes={processes}"))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert check_whole(out, runs=2).keys() >= web.pages()
 
 
 @pytest.mark.parametrize(

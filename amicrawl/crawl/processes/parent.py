@@ -93,18 +93,23 @@ class Parent:
             raise UsageError(
                 f"{order.directory} holds the frontier of a crawl, and fresh=1 allows none."
             )
-        plan = dealing.plan()
-        if plan is not None and (plan.processes != order.processes or plan.stage == "gathering"):
-            # Another number of processes, or a run that was killed while it put everything together.
-            await self._settle(dealing.children(plan.processes))
-            dealing.gather(reason="killed", finished=datetime.now(UTC))
-            # What has gathered has threads of Arrow's, and is forked no more.
-            start_anew(order.arguments, as_parent=order.processes > 1)
+        with DirectoryLock(order.directory):
+            plan = dealing.plan()
+            if plan is not None and (plan.processes != order.processes or plan.stage == "gathering"):
+                # Another number of processes, or a run that was killed while it put all together.
+                await self._settle(dealing.children(plan.processes))
+                dealing.gather(reason="killed", finished=datetime.now(UTC))
+                # What has gathered has threads of Arrow's, and is forked no more.
+                start_anew(order.arguments, as_parent=order.processes > 1)
         if order.processes == 1:
             start_anew(order.arguments, as_parent=False)
         if plan is None and is_unfinished(order.directory):
+            # By a child in this very directory, which has to take it over for that.
             await self._settle([order.directory])
         with DirectoryLock(order.directory):
+            if dealing.plan() != plan:
+                # Another crawl was here between the two locks.
+                start_anew(order.arguments, as_parent=True)
             self._reports.start()
             plan = plan or dealing.deal(order.processes, prefix=order.prefix)
             self._prefix = plan.prefix
