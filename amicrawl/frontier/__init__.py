@@ -5,8 +5,9 @@
 
 The crawl offers the URLs that it finds, takes the next row whose host may be contacted now, and settles
 it with the outcome of the fetch; `DurableFrontier` says what is promised. Rules that only compute have
-modules of their own: `outcomes` (transitions), `revisits` (when a page is due again), `admission`
-(what is kept out). Nothing here reads a clock or sends a request: moments are parameters.
+modules of their own: `outcomes` (transitions), `revisits` (when a page is due again) with `freshness`
+(how often it changes), `admission` (what is kept out). Nothing here reads a clock or sends a request:
+moments are parameters.
 """
 
 from typing import TYPE_CHECKING

@@ -11,23 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.errors import UsageError
-from amicrawl.frontier.revisits import (
+from amicrawl.frontier.freshness import (
     DEFAULTS,
     LAST_HOUR,
     FreshnessParams,
-    History,
-    Observation,
     estimate_rate,
     g,
     gain,
     host_share,
-    is_changed,
     next_due,
-    observe,
-    recrawl,
     target_interval,
     value_density,
 )
+from amicrawl.frontier.revisits import History, Observation, is_changed, observe, recrawl
 
 ANY_NUMBER = st.floats(width=32)
 HOURS = st.integers(0, LAST_HOUR)
