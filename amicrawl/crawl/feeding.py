@@ -20,7 +20,7 @@ from xxhash import xxh3_128_intdigest
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.index_rows import rows_from
-from amicrawl.crawl.processes.specification import is_child
+from amicrawl.crawl.processes.specification import crawl_directory
 from amicrawl.frontier import Offer, Source
 from amicrawl.meguri import KeyIndex
 from amicrawl.threads import on_a_thread
@@ -88,11 +88,8 @@ class LeftOut:
         import pyarrow.compute as pc  # noqa: PLC0415  # dear to load, and seldom needed
 
         nothing: Any = ""
-        directories = [self._directory]
-        if is_child():
-            # A process of several has a directory of its own, two below that of the crawl.
-            directories.append(self._directory.parent.parent)
-        for directory in directories:
+        # A process of several has a directory of its own in that of the crawl.
+        for directory in {self._directory, crawl_directory(self._directory)}:
             for batch in rows_from(directory, 0, ["url", "meta_json", "error"]):
                 errors: Any = batch["error"]
                 failed = batch.filter(pc.not_equal(errors, nothing))

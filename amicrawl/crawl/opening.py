@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.config import Identity, Rendering
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.policy import changes, policy_of, read_policy, requested_again_at, write_policy
+from amicrawl.crawl.processes.specification import crawl_directory
 from amicrawl.crawl.rebuilding import complete, rebuild
 from amicrawl.crawl.resuming import UNREAD_LINKS, read_again, reconcile
 from amicrawl.crawl.standing import Resumed, resumed
@@ -196,7 +197,7 @@ class Opening:
             obeys=self.obeys,
             starts=None if following is None else following.starts,
             depth="" if following is None else following.depth,
-            patterns=_patterns_in(self.config.directory / DIRECTORY / "ignores"),
+            patterns=_patterns_in(crawl_directory(self.config.directory) / DIRECTORY / "ignores"),
         )
 
     def _frontier(self, now: float) -> DurableFrontier:

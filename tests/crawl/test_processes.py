@@ -390,6 +390,30 @@ def test_a_limit_counts_over_all_processes(web: Web, tmp_path: Path) -> None:
     assert 20 <= len(check_whole(out)) < len(web.pages()) + HOSTS
 
 
+def test_the_control_files_of_the_crawl_steer_all_processes(web: Web, tmp_path: Path) -> None:
+    web.pause = 0.05
+    out, log = tmp_path / "out", tmp_path / "log"
+    (out / "control").mkdir(parents=True)
+    (out / "control" / "pause").touch()
+    (out / "control" / "concurrency").write_text("6")
+    parent = begun(site_line(web, out, "processes=2"), log)
+
+    def statuses() -> list[dict[str, object]]:
+        found = out.glob("processes/*/control/status.json")
+        return [json.loads(path.read_bytes()) for path in found]
+
+    wait_until(lambda: [each["paused_by"] for each in statuses()] == [["file"], ["file"]])
+    assert [each["concurrency"] for each in statuses()] == [3, 3], "each has its part"
+    assert not web.requested()
+    (out / "control" / "pause").unlink()
+    wait_until(web.requested)
+    (out / "control" / "stop").touch()
+    assert parent.wait(150) == ExitCode.STOPPED, log.read_text()
+    assert json.loads((out / "crawl.json").read_bytes())["finish_reason"] == "stop-file"
+    assert sorted(path.name for path in (out / "control").iterdir()) == ["concurrency"]
+    assert len(check_whole(out)) < len(web.pages())
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

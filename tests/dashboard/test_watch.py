@@ -171,7 +171,8 @@ def test_the_crawl_of_several_processes_is_one_on_the_page(tmp_path: Path) -> No
         assert shown["is_running"]
         assert shown["status"]["in_flight"] is not None
         crawl.change("pause", "")
-        assert len(list(out.glob("processes/*/control/pause"))) == 2
+        statuses = list(out.glob("processes/*/control/status.json"))
+        wait_for(lambda: all(json.loads(path.read_bytes())["paused_by"] for path in statuses))
         crawl.change("resume", "")
         crawl.change("stop", "")
         process.wait(60)

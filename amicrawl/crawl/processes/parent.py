@@ -26,10 +26,12 @@ from amicrawl.crawl.processes.crawl_process import CrawlProcess, moment_of, tall
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished
 from amicrawl.crawl.processes.specification import FOLDER, Specification
 from amicrawl.crawl.start import ignore_signals, start_anew, start_crawl
+from amicrawl.crawl.state import STOP_FILE
+from amicrawl.crawl.watching.control_files import DIRECTORY, write_control
 from amicrawl.crawl.watching.progress import ParentProgress
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.disk import DirectoryLock, Disk
-from amicrawl.errors import AmicrawlError, ExitCode, UsageError
+from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.listing import HistoryFile
 from amicrawl.partition import (
     LARGEST_MESSAGE,
@@ -55,6 +57,8 @@ _CRASHES = 5
 """Crashes of one child in a row after which the crawl is given up."""
 _SLACK = 0.02
 """Seconds by which a report may come early, as no sleep is exact."""
+_STOP_EVERY = 1.0
+"""Seconds between two looks for the control file that ends the crawl."""
 _DRAINS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GOOD = frozenset(
     {ExitCode.DONE, ExitCode.STOPPED, ExitCode.LIMIT, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
@@ -110,6 +114,7 @@ class Parent:
             if dealing.plan() != plan:
                 # Another crawl was here between the two locks.
                 start_anew(order.arguments, as_parent=True)
+            (order.directory / DIRECTORY).mkdir(exist_ok=True)
             self._reports.start()
             plan = plan or dealing.deal(order.processes, prefix=order.prefix)
             self._prefix = plan.prefix
@@ -287,15 +292,26 @@ class Parent:
     async def _watch(self) -> None:
         loop, report_at = asyncio.get_running_loop(), 0.0
         while True:
-            await asyncio.sleep(min(self._reports.every, self._history.every))
+            await asyncio.sleep(min(self._reports.every, self._history.every, _STOP_EVERY))
             if self._settles:
                 continue
+            self._look_for_stop()
             facts = [child.facts for child in self._children]
             moment = moment_of(self._children, self._order.directory)
             self._history.note(time.time(), "stopping" if self._reason else "running", moment)
             if loop.time() >= report_at:
                 report_at = loop.time() + self._reports.every - _SLACK
                 self._reports.show_all(tally_of(self._children), facts, self._reason)
+
+    def _look_for_stop(self) -> None:
+        """End the crawl if there is a control file `stop`, and take it away, for the next to go on."""
+        if self._reason or not (self._order.directory / DIRECTORY / "stop").exists():
+            return
+        try:
+            write_control(self._order.directory, "stop", None, disk=self._disk)
+        except OutputError as fault:
+            self._reports.note(str(fault))
+        self._end(STOP_FILE)
 
     def _gathered(self) -> int:
         """Make one directory of those of the children, if all have ended well; return the exit code."""

@@ -100,6 +100,12 @@ def is_child() -> bool:
     return bool(os.environ.get(SPECIFICATION))
 
 
+def crawl_directory(directory: Path) -> Path:
+    """Return the directory of the whole crawl of which this process has *directory*, often the same."""
+    is_part = is_child() and directory.parent.name == FOLDER
+    return directory.parent.parent if is_part else directory
+
+
 def specification() -> Specification:
     """Return which process of a crawl this is; raises AmicrawlError in one that is not a child."""
     try:

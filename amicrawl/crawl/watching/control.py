@@ -22,7 +22,7 @@ import orjson
 
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.crawl.policy import add_patterns
-from amicrawl.crawl.processes.specification import is_child
+from amicrawl.crawl.processes.specification import crawl_directory, is_child, specification
 from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_in, seconds_in
@@ -195,6 +195,10 @@ class Steering:
         self._run = run
         self._disk = disk
         self.directory = config.directory / DIRECTORY
+        """Where the status is kept."""
+        self._followed = crawl_directory(config.directory) / DIRECTORY
+        """Where the control files are: one of several processes follows those of the whole crawl."""
+        self._parts = 1 if self._followed == self.directory else specification().processes
         self._layer = run.in_force.of_files
         self._values: dict[str, Callable[[ControlFile], None]] = {
             "delay": self._take_delay,
@@ -203,7 +207,7 @@ class Steering:
             "ignores": self._take_ignores,
         }
         names = [*self._values, "pause", "stop"]
-        self._files = {name: ControlFile(self.directory / name) for name in names}
+        self._files = {name: ControlFile(self._followed / name) for name in names}
         self._busy = BusyHosts(run)
         self._told_of = {STATUS}
         """Names that are not those of control files and need no warning, or have had theirs."""
@@ -225,7 +229,7 @@ class Steering:
     def _say_strangers(self) -> None:
         """Warn of a file by another name, once: it has no effect."""
         try:
-            names = {path.name for path in islice(self.directory.iterdir(), _MOST_NAMES)}
+            names = {path.name for path in islice(self._followed.iterdir(), _MOST_NAMES)}
         except OSError:
             return
         for name in sorted(names - self._files.keys() - self._told_of):
@@ -236,12 +240,17 @@ class Steering:
             meant = nearest(name, self._files, cutoff=0.75)
             logger.warning(
                 "%s is not a control file and has no effect. %s",
-                harmless(str(self.directory / name)),
+                harmless(str(self._followed / name)),
                 f"Did you mean {meant}?" if meant else f"There are {', '.join(sorted(self._files))}.",
             )
 
     def look_for_stop(self) -> None:
-        """End the crawl if the file `stop` is there, and take it away, for the next crawl to go on."""
+        """End the crawl if the file `stop` is there, and take it away, for the next crawl to go on.
+
+        Several processes are ended by their parent, which looks itself.
+        """
+        if self._parts > 1:
+            return
         stop = self._files["stop"]
         stop.has_changed()
         if not stop.is_there or self._run.stopping:
@@ -297,8 +306,10 @@ class Steering:
 
     def _take_concurrency(self, file: ControlFile) -> None:
         # The process has been made ready for so many connections, and no more.
-        most = self._run.config.inflight_max
-        self._layer.concurrency = count_in(file.path, file.lines(), most=most) if file.is_there else None
+        parts = self._parts
+        most = self._run.config.inflight_max * parts
+        wanted = count_in(file.path, file.lines(), most=most) if file.is_there else None
+        self._layer.concurrency = None if wanted is None else max(1, wanted // parts)
         self._run.follow_in_force()
         logger.info("control/concurrency: %d in force", self._run.in_force.concurrency)
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     WriteControl = Callable[[Path, str, str | None], None]
     """Writes the control file of that name in a crawl's directory; None removes it."""
 
-_SUMMED = ("waiting", "in_flight", "inflight_limit", "memory")
+_SUMMED = ("waiting", "in_flight", "inflight_limit", "concurrency", "memory")
 _FASTEST = 1.0
 """Seconds for which what was read is shown again: several browsers cost as much as one."""
 _LOCAL_USER = Visitor("", Role.admin)
@@ -90,21 +90,21 @@ class WatchedCrawl:
         """
         if verb not in {"pause", "resume", "stop", "ignore", *_SETTINGS}:
             raise Problem(404, "There is nothing of that name that can be changed.")
-        for directory in self._steered():
-            if verb == "resume":
-                self._write(directory, "pause", None)
-            elif verb in ("pause", "stop"):
-                self._write(directory, verb, "")
-            elif verb in _SETTINGS:
-                self._write(directory, verb, f"{value.strip()}\n" if value.strip() else None)
-            else:
-                path = directory / "control" / "ignores"
-                before = path.read_text("utf-8") if path.exists() else ""
-                self._write(directory, "ignores", f"{before.rstrip()}\n{value.strip()}\n".lstrip())
+        directory = self.directory
+        if verb == "resume":
+            self._write(directory, "pause", None)
+        elif verb in ("pause", "stop"):
+            self._write(directory, verb, "")
+        elif verb in _SETTINGS:
+            self._write(directory, verb, f"{value.strip()}\n" if value.strip() else None)
+        else:
+            path = directory / "control" / "ignores"
+            before = path.read_text("utf-8") if path.exists() else ""
+            self._write(directory, "ignores", f"{before.rstrip()}\n{value.strip()}\n".lstrip())
         self._shown_at = float("-inf")
 
-    def _steered(self) -> list[Path]:
-        """Return the directories whose control files the crawl follows."""
+    def _parts(self) -> list[Path]:
+        """Return the directories of the processes of the crawl: that of the crawl where it is one."""
         children = sorted(self.directory.glob("processes/[0-9]*"))
         return [each for each in children if each.is_dir()] or [self.directory]
 
@@ -116,7 +116,7 @@ class WatchedCrawl:
             figures.crawl = {}
             figures.notes = [f"crawl.json is {error.reason}"]
         figures.history = read_history(self.directory)
-        status = _joined([_status(each) for each in self._steered()])
+        status = _joined([_status(each) for each in self._parts()])
         if links := status["links"]:
             figures.crawl = {**figures.crawl, "links": links, "ignored": status["ignored"]}
         is_held = is_locked(self.directory)
@@ -152,7 +152,7 @@ def _joined(statuses: list[dict[str, Any]]) -> dict[str, Any]:
     joined["state"] = next((state for state in states if state not in ("", "finished")), "finished")
     reasons = (each for said in statuses for each in _listed(said.get("paused_by")))
     joined["paused_by"] = sorted({plain(str(each)) for each in reasons} - {"processes"})
-    joined |= {name: fraction(first.get(name)) for name in (*_SETTINGS, "free")}
+    joined |= {name: fraction(first.get(name)) for name in ("delay", "per_host", "free")}
     joined["patterns"] = [plain(str(each)) for each in _listed(first.get("ignores"))[:200]]
     for name in ("links", "ignored", "failures", "urls"):
         counts = Counter[str]()
