@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _SPACE = ord(" ")
-_STEPS = 8
-"""Hashes with one head that are passed one by one; where there are more, all are searched by halves."""
 
 
 class Matches(NamedTuple):
@@ -66,7 +64,9 @@ class _Index:
         self._sorted[1:] = np.sort(hashes_of(columns) & ~self._is_row | marked)
         self._head = np.uint64(64 - bits)
         heads = (self._sorted[1:] >> self._head).astype(np.int64)
-        self._ends = np.cumsum(np.bincount(heads, minlength=1 << bits)).astype(np.int32)
+        # By head: how many have a lower one.
+        self._lower = np.zeros((1 << bits) + 1, np.int32)
+        self._lower[1:] = np.cumsum(np.bincount(heads, minlength=1 << bits))
         self._rows = rows
 
     def find(self, *columns: Texts) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
@@ -82,15 +82,14 @@ class _Index:
 
     def _last_until(self, wanted: NDArray[np.uint64]) -> NDArray[np.int32]:
         """Return the place of the last that is not more than each of *wanted*."""
-        # As many heads as rows: what is looked for is one of the last few with its head.
-        last = self._ends[(wanted >> self._head).astype(np.int64)]
-        beyond = np.flatnonzero(self._sorted[last] > wanted)
-        for _ in range(_STEPS):
-            last[beyond] -= 1
-            beyond = beyond[self._sorted[last[beyond]] > wanted[beyond]]
-        if len(beyond):
-            last[beyond] = np.searchsorted(self._sorted, wanted[beyond], side="right") - 1
-        return last
+        # By halves, among those with its head: there are as many heads as rows, so a few steps find all.
+        heads = (wanted >> self._head).astype(np.int64)
+        least, most = self._lower[heads], self._lower[heads + 1]
+        while (least < most).any():
+            middle = (least + most + 1) >> 1
+            are_beyond = self._sorted[middle] > wanted
+            least, most = np.where(are_beyond, least, middle), np.where(are_beyond, middle - 1, most)
+        return least
 
 
 _FACTOR, _HALF = np.uint64(0xFF51AFD7ED558CCD), np.uint64(32)
