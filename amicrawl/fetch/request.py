@@ -58,6 +58,8 @@ class WireRequest(NamedTuple):
     """URL of a proxy: http, https (CONNECT for https targets), socks4, socks4a, socks5 or socks5h;
     without a scheme, http. The value of a field `Proxy-Authorization` takes the place of a password in
     the URL. Either goes to the proxy alone, and is not shown in the capture."""
+    keeps_407: bool = False
+    """Whether a proxy that wants another password has responded, as in Scrapy, and not failed."""
     bind: str = ""
     """Local address that the connection is made from; empty: the system's choice."""
     max_body: int | None = None

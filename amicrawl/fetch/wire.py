@@ -23,6 +23,7 @@ from amicrawl.fetch.dialer import Dialer
 from amicrawl.fetch.exchange import Exchange, Lateness
 from amicrawl.fetch.failures import NotConnectedError, one_line
 from amicrawl.fetch.pool import Pool
+from amicrawl.fetch.proxy import proxy_of
 from amicrawl.fetch.request import compose
 from amicrawl.fetch.resolver import Resolver, Threads, system_lookup
 from amicrawl.fetch.response import Ends
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 _STALE = frozenset({Failure.EMPTY_RESPONSE, Failure.CONNECTION_RESET})
 """What shows that the server had already given up a connection that was kept."""
 _CLOSED = "The wire was closed."
+_OF_THE_PROXY = 407
 _SWEEP = 0.05
 """Seconds between two looks at the exchanges and dials whose time may be up: one timer for all."""
 _STOOD_STILL = 1.0
@@ -334,6 +336,10 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
         failure=exchange.failure,
         failure_detail=exchange.detail,
     )
+    if section is not None and section.status == _OF_THE_PROXY and _is_refused(request, message):
+        capture.failure = Failure.PROXY
+        capture.failure_detail = "The proxy wants a user name and password, or others: 407."
+        section = None
     if section is None:
         body.close()
         return capture
@@ -353,6 +359,12 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
             break
     capture.received = len(reader.head) + reader.body_length
     return capture
+
+
+def _is_refused(request: WireRequest, message: Message) -> bool:
+    """Return whether a 407 is the proxy's own: of a server it says nothing, so it is not a capture."""
+    proxied = bool(request.proxy) and proxy_of(request.proxy).takes_plain(message.route.scheme)
+    return proxied and not request.keeps_407
 
 
 def _milliseconds(seconds: float) -> int:

@@ -1,4 +1,4 @@
-"""Our spiders in commands of Scrapy that make a spider without its arguments."""
+"""Our spiders where Scrapy makes them without what they need."""
 
 from __future__ import annotations
 
@@ -34,3 +34,15 @@ def test_a_spider_that_lacks_its_list_says_so_in_a_sentence(
     assert needs in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_log_of_a_crawl_that_cannot_begin_says_why(tmp_path: Path) -> None:
+    done = warm_processes.run(
+        [SCRAPY, "crawl", "seeds", "-a", "file=nowhere.txt", "-s", "LOG_FILE=crawl.log"],
+        cwd=tmp_path,
+        env={**environment(), "SCRAPY_SETTINGS_MODULE": "amicrawl.settings"},
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    said = "Seed file nowhere.txt does not exist"
+    assert done.returncode == 3
+    assert done.stderr.count(said) == (tmp_path / "crawl.log").read_text().count(said) == 1

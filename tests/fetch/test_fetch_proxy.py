@@ -307,6 +307,23 @@ def test_a_proxy_that_opens_no_tunnel_is_at_fault(fetch: Callable[..., Capture],
     assert line[:3].decode() in capture.failure_detail
 
 
+@pytest.mark.parametrize("keeps_407", [False, True])
+def test_a_proxy_that_wants_another_password_has_not_responded_for_the_server(
+    fetch: Callable[..., Capture], keeps_407: bool
+) -> None:
+    said = b"HTTP/1.1 407 Proxy Authentication Required\r\nContent-Length: 5\r\n\r\nsorry"
+    with LoopbackServer(always(said)) as server:
+        asked = WireRequest(url="http://example.org/", proxy=server.url, keeps_407=keeps_407)
+        capture = fetch(asked)
+        direct = fetch(WireRequest(url=server.url))
+    assert (direct.failure, direct.status) == (None, 407)
+    if keeps_407:
+        assert (capture.failure, capture.status) == (None, 407)
+    else:
+        assert (capture.failure, capture.status, capture.head) == (Failure.PROXY, 0, b"")
+        assert "password" in capture.failure_detail
+
+
 def test_a_proxy_that_is_not_there_is_at_fault(fetch: Callable[..., Capture]) -> None:
     capture = fetch(WireRequest(url="http://example.org/", proxy=f"http://127.0.0.1:{free_port()}"))
     assert capture.failure is Failure.PROXY

@@ -11,6 +11,7 @@ parent while it is made.
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING, NoReturn, cast
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from scrapy.settings import BaseSettings, Settings
+
+logger = logging.getLogger(__name__)
 
 _OUR_COMMANDS = "amicrawl.crawl.commands"
 
@@ -138,6 +141,8 @@ def _conclude(crawler: Crawler, task: asyncio.Task[None]) -> int:
     fault = error if isinstance(error, AmicrawlError) else (run.fault if run is not None else None)
     if fault is not None:
         sys.stderr.write(_fault_line(crawler.settings, str(fault), fault.exit_code))
+        if crawler.settings.get("LOG_FILE"):  # all that scrapyd shows of a job
+            logger.error("%s", fault)
         return fault.exit_code
     if error is not None:
         raise error

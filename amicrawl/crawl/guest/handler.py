@@ -143,6 +143,7 @@ class GuestHandler(BaseDownloadHandler):
             body=request.body,
             timeout=float(meta.get("download_timeout") or self._timeout),
             proxy=_proxy_of(request) or self._run.credentials.proxy,
+            keeps_407=True,
             bind=_host_of(meta.get("bindaddress") or self._bind),
             max_body=0,
             hidden=frozenset(name.lower() for name, _ in secret),
