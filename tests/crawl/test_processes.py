@@ -238,6 +238,50 @@ def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp
     assert max(web.requested().values()) <= 2, "only what was in flight is requested twice"
 
 
+def test_files_named_after_the_run_are_those_of_the_whole_crawl_and_replace_none(
+    web: Web, tmp_path: Path
+) -> None:
+    web.pause = 0.05
+    out = tmp_path / "out"
+    line = site_line(web, out, "processes=2", AMICRAWL_WARC_PREFIX="{run}")
+    first = run([*line, "-s", "AMICRAWL_STOP_PAGES=20"])
+    assert first.returncode == ExitCode.LIMIT, first.stderr
+    there = {path.name: path.read_bytes() for path in out.glob("*.warc.gz")}
+    assert sorted(there) == ["out-p0-00000.warc.gz", "out-p1-00000.warc.gz"]
+    second = run(line)
+    assert second.returncode == ExitCode.DONE, second.stderr
+    assert there.items() <= {path.name: path.read_bytes() for path in out.glob("*.warc.gz")}.items()
+    assert check_whole(out, runs=2).keys() >= web.pages()
+
+
+def test_what_was_set_aside_of_damage_in_a_process_stays_with_the_whole(
+    web: Web, tmp_path: Path
+) -> None:
+    web.pause = 0.05
+    out, log = tmp_path / "out", tmp_path / "log"
+    parent = begun(site_line(web, out, "processes=2"), log)
+    wait_until(lambda: len(list(out.glob("processes/*/*.warc.gz.open"))) == 2)
+    wait_until(lambda: len(list(out.glob("processes/*/captures-00000.open"))) == 2)
+    children = children_of(parent.pid)
+    for pid in (parent.pid, *children):
+        os.kill(pid, signal.SIGKILL)
+    parent.wait()
+    wait_until(lambda: not any(map(is_alive, children)))
+    for number in (0, 1):
+        child = out / "processes" / str(number)
+        with (child / f"ami-p{number}-00000.warc.gz.open").open("ab") as stream:
+            stream.write(b"torn")
+        with (child / "captures-00000.open").open("ab") as stream:
+            stream.write(b"damaged\n")
+    done = run(site_line(web, out, "processes=2"))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    check_whole(out, runs=2)
+    tails = [out / f"ami-p{number}-00000.warc.gz.tail" for number in (0, 1)]
+    assert all(path.read_bytes().endswith(b"torn") for path in tails)
+    journals = [out / f"ami-p{number}-captures-00000.damaged" for number in (0, 1)]
+    assert all(path.read_bytes().endswith(b"damaged\n") for path in journals)
+
+
 @pytest.mark.parametrize("processes", ["1", "2"])
 def test_what_one_command_is_putting_together_is_left_alone_by_a_second(
     web: Web, tmp_path: Path, processes: str

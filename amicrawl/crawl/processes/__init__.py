@@ -14,7 +14,9 @@ frontier. Only the carrier differs: a socket to the parent instead of Redis.
 from __future__ import annotations
 
 import asyncio
+import socket
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -24,6 +26,7 @@ from amicrawl.crawl.processes.specification import FOLDER, PLAN, Order, is_child
 from amicrawl.crawl.start import START, start_anew
 from amicrawl.crawl.watching.screen import start_line
 from amicrawl.errors import UsageError
+from amicrawl.listing import expanded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -82,7 +85,13 @@ def _order(
         arguments=_command_line(),
         directory=directory.absolute(),
         processes=arguments.count,
-        prefix=config.warc_prefix,
+        # Once for all: a child would take its own directory for the run.
+        prefix=expanded(
+            config.warc_prefix,
+            run=directory.absolute().name,
+            started=datetime.now(UTC),
+            host=socket.gethostname(),
+        ),
         file=arguments.file or "",
         stop_pages=config.stop_pages,
         stop_bytes=config.stop_bytes,

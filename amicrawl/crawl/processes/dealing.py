@@ -3,10 +3,10 @@
     DIR/processes/plan.json    {"processes": N, "prefix": ..., "stage": "dealt" or "gathering"}
     DIR/processes/0 ...        the directory of each child: an ordinary crawl of one shard
 
-`deal` splits the frontier of DIR by host. `gather` moves the WARC files of the children to DIR, joins
-their rows to `captures.parquet` and their rows of the frontier to one frontier, and lists everything in
-`crawl.json`. Both can be interrupted anywhere and repeated: what they read stays until all that follows
-from it is in its place.
+`deal` splits the frontier of DIR by host. `gather` moves the WARC files of the children to DIR, with
+what a repair has set aside there, joins their rows to `captures.parquet` and their rows of the frontier
+to one frontier, and lists everything in `crawl.json`. Both can be interrupted anywhere and repeated:
+what they read stays until all that follows from it is in its place.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -27,7 +28,7 @@ from amicrawl.crawl.processes.specification import FOLDER, PLAN
 from amicrawl.crawl.robots_file import FILE as ROBOTS
 from amicrawl.crawl.robots_file import joined_text
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
-from amicrawl.errors import InputError
+from amicrawl.errors import InputError, OutputError
 from amicrawl.listing import TABLE_NAME, CrawlJson, SealedFile, known_files, read_crawl_json
 from amicrawl.meguri import deal_frontier, gather_frontiers
 from amicrawl.record import joined_unkept
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 _FRONTIER = "frontier"
 _POLICY = "policy.json"
 """A file of the frontier's directory that every child gets."""
+_MOVED = ("*.warc.gz", "*.warc.gz.tail", "captures-*.damaged", "frontier.damaged-*")
+"""What is not made one: the names of the others get those of WARC files of that process before them."""
 _BEFORE = "captures-before.parquet"
 """The rows of earlier crawls, while those of the children are being joined to them."""
 
@@ -114,7 +117,7 @@ class Dealing:
             for entry in each.get("files", []):
                 if entry["name"] != TABLE_NAME:
                     listing.add_file(SealedFile(**entry))
-        self._move_archives(children)
+        self._move_archives(children, prefix=plan.prefix)
         table = self._join_tables(children)
         listing.add_file(table)
         self._join_frontiers(children, index_rows=table.records)
@@ -156,11 +159,19 @@ class Dealing:
             warc_prefix=str(first.get("warc_prefix") or "ami"),
         )
 
-    def _move_archives(self, children: Iterable[Path]) -> None:
-        for child in children:
-            for path in sorted(child.glob("*.warc.gz")):
+    def _move_archives(self, children: Iterable[Path], *, prefix: str) -> None:
+        """Move WARC files, and what was set aside of damage, to where one process would have it."""
+        for number, child in enumerate(children):
+            for path in sorted(chain.from_iterable(map(child.glob, _MOVED))):
+                own = f"{prefix}-p{number}-"
+                name = path.name if path.name.startswith(own) else own + path.name
+                target = self._directory / name
+                if target.exists():
+                    raise OutputError(
+                        f"{path} and {target} are both there. Move one of them away and start again."
+                    )
                 with explained(path, "moved"):
-                    self._disk.rename(path, self._directory / path.name)
+                    self._disk.rename(path, target)
         with explained(self._directory, "forced to disk"):
             self._disk.sync_directory(self._directory)
 
