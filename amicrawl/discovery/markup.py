@@ -39,8 +39,9 @@ _SPACE = rb"[ \t\n\r\f]"
 # one fails. What follows it never fails, so that nothing is tried again.
 _ATTRIBUTES = rb"""[^>=]*+(?:=[ \t\n\r\f]*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+){0,%d}""" % _MOST_VALUES
 _NAMES = (
-    rb"a|area|audio|base|body|embed|form|frame|iframe|image|img|input|link|meta|noembed|noframes|object"
-    rb"|plaintext|script|source|style|textarea|title|track|use|video|xmp"
+    rb"a|applet|area|audio|base|bgsound|body|embed|feimage|form|frame|iframe|ilayer|image|img|input|layer"
+    rb"|link|meta|noembed|noframes|object|param|plaintext|script|source|style|textarea|title|track|use|video"
+    rb"|xmp"
 )
 # Read in lower case. Of the tags that can refer to nothing, only those are stopped at that contain what
 # could be taken for a tag; the rest of a page runs through at the speed of the search.
@@ -214,12 +215,27 @@ class Document:
         if attributes.get(b"method", b"get").strip().lower() in (b"get", b""):
             yield self._value(attributes, b"action"), Kind.LINK, "form action"
 
+    def _applet(self, attributes: Attributes) -> Iterator[Found]:
+        """Yield the archives of a Java applet, or its class where it has none (HTML 4.01, 13.4)."""
+        base = self._value(attributes, b"codebase").strip()
+        archives = self._value(attributes, b"archive").replace(",", " ").split()
+        code = self._value(attributes, b"code").strip().removesuffix(".class").replace(".", "/")
+        classes = [f"{code}.class"] if code else []
+        for name in archives or classes:
+            yield f"{base.rstrip('/')}/{name}" if base else name, Kind.REQUISITE, "applet"
+
+    def _param(self, attributes: Attributes) -> Iterator[Found]:
+        if attributes.get(b"name", b"").strip().lower() in (b"movie", b"src"):
+            yield self._value(attributes, b"value"), Kind.REQUISITE, "param value"
+
     def _input(self, attributes: Attributes) -> Iterator[Found]:
         if attributes.get(b"type", b"").strip().lower() == b"image":
             yield self._value(attributes, b"src"), Kind.REQUISITE, "input src"
 
 
 _SPECIAL: dict[bytes, Callable[[Document, Attributes], Iterator[Found]]] = {
+    b"applet": Document._applet,  # noqa: SLF001
+    b"param": Document._param,  # noqa: SLF001
     b"base": Document._base,  # noqa: SLF001
     b"link": Document._link,  # noqa: SLF001
     b"meta": Document._meta,  # noqa: SLF001
@@ -245,13 +261,17 @@ _ADDRESSES = {
         ("a", "href xlink:href", ""),
         ("area", "href", ""),
         ("audio", "", "src"),
+        ("bgsound", "", "src"),
         ("embed", "", "src"),
+        ("feimage", "", "href xlink:href"),
         ("frame", "longdesc", "src"),
         ("iframe", "longdesc", "src data-src"),
+        ("ilayer", "", "src"),
         ("image", "", "href xlink:href src"),
         ("img", "longdesc", "src lowsrc data-src data-original"),
+        ("layer", "", "src"),
         ("object", "", "data"),
-        ("script", "", "src"),
+        ("script", "", "src href xlink:href"),
         ("source", "", "src data-src"),
         ("track", "", "src"),
         ("use", "", "href xlink:href"),
