@@ -20,7 +20,7 @@ from amicrawl.meguri.format.writer import WriteOptions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-MOST_ROWS = 1_000_000
+MOST_ROWS = 400_000
 
 
 def _partition(urls: int = 0, hosts: int = 0) -> Partition:
@@ -42,11 +42,11 @@ def _runs() -> bytes:
 
 
 def _hosts() -> bytes:
-    return encode_partition(_partition(0, 900_000), WriteOptions(Codec.ZSTD))
+    return encode_partition(_partition(0, 360_000), WriteOptions(Codec.ZSTD))
 
 
 def _pages() -> bytes:
-    return encode_partition(_partition(600), WriteOptions(Codec.ZSTD, max_page_rows=1))
+    return encode_partition(_partition(300), WriteOptions(Codec.ZSTD, max_page_rows=1))
 
 
 def _texts(arena: bytes, references: int) -> bytes:
@@ -58,7 +58,7 @@ def _texts(arena: bytes, references: int) -> bytes:
 
 def _meta() -> bytes:
     partition = made_up(10)
-    partition.meta = tuple((b"%d" % number, b"") for number in range(100_000))
+    partition.meta = tuple((b"%d" % number, b"") for number in range(40_000))
     return encode_partition(partition, WriteOptions(Codec.ZSTD))
 
 
@@ -70,7 +70,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
     "pages.meguri": _pages,
     # A megabyte under a length of three bytes, to which every row refers.
     "a-text.meguri": partial(_texts, b"\0\xff\xff\x3f" + b"a" * 0xF_FFFF, 20_000),
-    "strings.meguri": partial(_texts, b"\0" * 30_000_000, 10),
+    "strings.meguri": partial(_texts, b"\0" * 12_000_000, 10),
     "meta.meguri": _meta,
 }
 
@@ -88,7 +88,7 @@ def _counting(count: int) -> bytes:
 
 
 MANIFESTS: dict[str, Callable[[], bytes]] = {
-    "entries.mgm": partial(_manifest, 120_000, b"a.meguri"),
+    "entries.mgm": partial(_manifest, 48_000, b"a.meguri"),
     "a-name.mgm": partial(_manifest, 1, b"x" * 8_000_000),
     "a-count.mgm": partial(_counting, 2**62),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.server
 import sys
 import threading
@@ -52,7 +53,9 @@ def _metadata(path: Path) -> None:
         def do_GET(self) -> None:
             self.send_response(200)
             self.end_headers()
-            self.wfile.write(path.read_bytes())
+            # Who has read enough closes.
+            with contextlib.suppress(ConnectionError):
+                self.wfile.write(path.read_bytes())
 
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()

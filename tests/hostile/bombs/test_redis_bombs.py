@@ -83,7 +83,7 @@ BOMBS = {
         end
     """,
     "fields, elements, entries and keys without end": """
-        for n = 1, 30000 do
+        for n = 1, 12000 do
             redis.call('HSET', ident, 'r' .. n, n)
             redis.call('HSET', pipeline, 'r' .. n, n)
             redis.call('RPUSH', 'pending', ident .. n)
@@ -91,7 +91,7 @@ BOMBS = {
             redis.call('ZADD', ident .. '_log', n, n)
             redis.call('SADD', ident .. '_ignores', n)
         end
-        for n = 1, 5000 do
+        for n = 1, 2000 do
             redis.call('SADD', string.format('%025d', n) .. '_ignores', 'x')
             redis.call('HSET', string.format('%025d', n), 'url', 'http://a.example/' .. n)
             redis.call('HSET', 'pipeline:' .. string.format('%032d', n), 'ts', '1')

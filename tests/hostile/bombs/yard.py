@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MIB = 1 << 20
+LESS_MEMORY = 288 * MIB
+"""For bombs that stand for some 200 MiB, or a few hundred thousand things, beside what is loaded."""
 URL = "http://127.0.0.1:1/"
 
 
@@ -32,6 +34,8 @@ class Format(NamedTuple):
     commands: Sequence[str]
     covers: Sequence[str] = ()
     """What in the lists of the readers it stands for."""
+    memory: int = MEMORY
+    """Bytes that a command may have had in memory."""
 
 
 def packed(block: bytes, count: int) -> bytes:
@@ -99,7 +103,7 @@ def arc(length: int) -> bytes:
 
 ARCHIVES: dict[str, Callable[[], bytes]] = {
     "dictionary.warc.zst": dictionary_of_gigabytes,
-    "zeros.warc.zst": lambda: zeros(320 * MIB, says_size=False),
+    "zeros.warc.zst": lambda: zeros(224 * MIB, says_size=False),
     "records.warc.zst": lambda: frame(record() * 100, 1000),
     "records.warc.gz": lambda: packed(record() * 100, 100),
     "zeros.warc.gz": lambda: packed(bytes(MIB), 64),
@@ -108,8 +112,8 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
     ),
     "members.warc.gz": lambda: gzip.compress(b"") * 3000,
     "head.warc.gz": lambda: packed(b"WARC/1.1\r\n" + b"A: b\r\n" * 100_000, 10),
-    "line-ends.warc.gz": lambda: packed(b"\r\n" * (MIB // 2), 128),
-    "line-ends-behind.warc.gz": lambda: packed(record() + b"\r\n" * (MIB // 2), 100),
+    "line-ends.warc.gz": lambda: packed(b"\r\n" * (MIB // 2), 64),
+    "line-ends-behind.warc.gz": lambda: packed(record() + b"\r\n" * (MIB // 2), 64),
     "a-blank-line.warc.gz": lambda: (
         gzip.compress(b"WARC/1.1\r\nA: b\r\n") + gzip.compress(b"\r\r\r") * 30_000
     ),
@@ -127,7 +131,7 @@ ARCHIVES: dict[str, Callable[[], bytes]] = {
         packed(b"<p>x", 1) + packed(bytes(MIB), 64), b"Content-Encoding: gzip"
     ),
     "twice.warc.gz": lambda: html(
-        gzip.compress(packed(bytes(MIB), 512)), b"Content-Encoding: gzip, gzip"
+        gzip.compress(packed(bytes(MIB), 256)), b"Content-Encoding: gzip, gzip"
     ),
     "chunks.warc.gz": lambda: html(b"1\r\nx\r\n" * 300_000, b"Transfer-Encoding: chunked"),
     "fields.warc.gz": lambda: html(b"x", *[b"X-A: b"] * 50_000),
@@ -225,6 +229,7 @@ YARD: dict[str, Format] = {
             "wacz {} -o out.wacz",
         ),
         covers=(".warc", ".warc.gz", ".warc.zst"),
+        memory=LESS_MEMORY,
     ),
     # The reader of records, which all commands share, takes 9 s of a processor for it.
     "WARC, members in a head": Format({_COSTLY: ARCHIVES[_COSTLY]}, ("index {} -o out",)),
@@ -313,8 +318,9 @@ YARD: dict[str, Format] = {
             "frontier compact {} -o out.meguri",
             "frontier diff {} {}",
         ),
+        memory=LESS_MEMORY,
     ),
-    "manifest": Format(frontier_bombs.MANIFESTS, ("frontier map {}",)),
+    "manifest": Format(frontier_bombs.MANIFESTS, ("frontier map {}",), memory=LESS_MEMORY),
     # It writes a line for each row, however they are packed: one file of so many does.
     "meguri, exported": Format(
         {
@@ -323,6 +329,7 @@ YARD: dict[str, Format] = {
             if name not in {"ascending.meguri", "runs.meguri", "hosts.meguri"}
         },
         ("frontier export {}",),
+        memory=LESS_MEMORY,
     ),
     "crawl file": Format(
         {
