@@ -32,7 +32,7 @@ def choose_loop(settings: BaseSettings) -> None:
 
     Scrapy may install it before any crawler exists.
     """
-    if find_spec("uvloop") is not None and not is_reactor_installed() and not _loop_runs():
+    if find_spec("uvloop") is not None and not is_reactor_installed() and not loop_runs():
         settings.set("ASYNCIO_EVENT_LOOP", _UVLOOP, "addon")
         _make_way_for_uvloop(settings)
 
@@ -66,7 +66,8 @@ def _make_way_for_uvloop(settings: BaseSettings) -> None:
         asyncio.set_event_loop(uvloop.new_event_loop())
 
 
-def _loop_runs() -> bool:
+def loop_runs() -> bool:
+    """Return whether this is called from a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -256,10 +256,6 @@ class LivePartition:
         self._waiting.append(intern_change(len(entries)) + entries)
         return self.state.arena.append(entries)
 
-    def knows_host(self, host: int) -> bool:
-        """Return whether *host* has a row."""
-        return host in self.state.host_numbers
-
     def host(self, host: int) -> HostRow | None:
         """Return the row of *host*, if it has one."""
         number = self.state.host_numbers.get(host)

@@ -8,8 +8,9 @@ By RFC 9309, section 2.3.1:
     5xx, none, anything else   rules known before hold, or URLs wait    after 1, 2, 4 min ... 1 h
        for the fifth time      or all URLs are refused: a crawl ends    after 24 h
 
-Redirects are followed by the caller, `MOST_REDIRECTS` in a row; the response is what the last one gave.
-An origin is scheme, host and port, and is named here by the URL of its robots.txt (`robots_url`).
+Redirects are followed by the caller, and what the last one gave is the response: after too many, 3xx
+(RFC 9309, 2.3.1.2). An origin is scheme, host and port, and is named here by the URL of its robots.txt
+(`robots_url`).
 
 Nothing here reads a clock. `now` is Unix time in seconds, since what is known outlives the process; a
 clock that was set back makes it expire.
@@ -28,9 +29,6 @@ from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-
-MOST_REDIRECTS = 5
-"""Redirects of a robots.txt that are followed; behind them there is no file (RFC 9309, 2.3.1.2)."""
 
 LONGEST_KEPT = 24 * 3600.0
 """Seconds after which a response is requested again whatever it said (RFC 9309, 2.4)."""

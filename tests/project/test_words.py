@@ -106,6 +106,22 @@ def test_the_places_that_the_glossary_names_are_there() -> None:
     assert not [place for place in places if not (PROJECT / "amicrawl" / place).exists()]
 
 
+def test_modules_that_comments_and_docstrings_name_are_there() -> None:
+    modules = sorted((PROJECT / "amicrawl").rglob("*.py"))
+    places = {f"/{path.relative_to(PROJECT)}" for path in modules}
+    named = [
+        (path.relative_to(PROJECT), name)
+        for path in modules
+        for name in re.findall(r"`([a-z_0-9/]+\.py)`", path.read_text())
+    ]
+    assert len(named) > 40
+    assert not [
+        f"{path}: {name}"
+        for path, name in named
+        if not any(place.endswith(f"/{name}") for place in places)
+    ]
+
+
 def test_a_term_is_explained_once() -> None:
     lines = (PROJECT / "docs" / "glossary.md").read_text().splitlines()
     terms = [

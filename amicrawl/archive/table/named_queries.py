@@ -115,8 +115,6 @@ class NamedQuery:
     optional: tuple[str, ...]
     """Columns of text that are taken as empty where the table has none."""
     parameters: tuple[Parameter, ...]
-    dialect: str
-    """How the statement differs from the query as it was published."""
     text: str
     """The whole file."""
     statement: str
@@ -217,7 +215,6 @@ def parse_query(name: str, text: str) -> NamedQuery:
         columns=_names(listed["columns"]),
         optional=_names(listed["optional"]),
         parameters=tuple(parameters),
-        dialect=" ".join(listed["dialect"]),
         text=text,
         statement=statement.strip(),
     )

@@ -13,7 +13,6 @@ frontier. Only the carrier differs: a socket to the parent instead of Redis.
 
 from __future__ import annotations
 
-import asyncio
 import socket
 import sys
 from datetime import UTC, datetime
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.arguments import JOB_ARGUMENT
+from amicrawl.crawl.event_loop import loop_runs
 from amicrawl.crawl.processes.specification import FOLDER, PLAN, Order, is_child
 from amicrawl.crawl.start import START, start_anew
 from amicrawl.crawl.watching.screen import start_line
@@ -60,7 +60,7 @@ def as_process(crawler: Crawler, arguments: Arguments, given: Mapping[str, objec
     # One process gathers what several have left before it begins.
     if arguments.count > 1 or (directory / FOLDER / PLAN).exists():
         order = _order(arguments, settings, directory=directory)
-        if _loop_runs():
+        if loop_runs():
             start_anew(order.arguments, as_parent=True)
         from amicrawl.crawl.processes.parent import become_parent  # noqa: PLC0415
 
@@ -121,11 +121,3 @@ def _command_line() -> list[str]:
         "Argument processes= is for the commands `scrapy crawl` and `amicrawl crawl`: a script that "
         "runs a crawler has only its own process. Leave it away, or start the command."
     )
-
-
-def _loop_runs() -> bool:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return False
-    return True

@@ -4,7 +4,7 @@ Where every sidecar has the name of one of the CDXJ files (`X.warc.cdxj`, `X.war
 file is merged with its own, several at a time in as many processes; otherwise all are merged with all.
 Lines keep their order, and lines without a record are copied byte by byte. Memory stays flat: beyond a
 number of sidecar records, both sides are partitioned on disk (`parts.py`). `join.py` has the rules by
-which a record belongs to a line; `block_join.py` applies them to most lines without parsing each.
+which a record belongs to a line; `joining.py` applies them to most lines without parsing each.
 """
 
 from __future__ import annotations
