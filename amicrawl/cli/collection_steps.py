@@ -21,7 +21,7 @@ from amicrawl.archive.index.collection.collecting import FAILED
 from amicrawl.archive.location import Location, reachable
 from amicrawl.archive.report import count_on_spark, counts_to_json, files_of, read_counts, text_lines
 from amicrawl.archive.table import REJECTS_SUFFIX, REPORT_SUFFIX, NoRowsError, beside, make_table
-from amicrawl.disk import OPEN_SUFFIX, Disk, explained, rename_durably, replace_file
+from amicrawl.disk import OPEN_SUFFIX, Disk, explained, remove_durably, rename_durably, replace_file
 from amicrawl.errors import AmicrawlError
 from amicrawl.terminal import counted, harmless
 
@@ -208,6 +208,7 @@ def _facts(said: Any) -> dict[str, Any]:
 
 def _take(take: Callable[[], dict[str, Any]], state: str, mark: Location) -> dict[str, Any]:
     """Take a step; one that fails costs neither those behind it nor what was made of the files."""
+    _forget(mark)
     try:
         said = take()
     except AmicrawlError:
@@ -216,6 +217,14 @@ def _take(take: Callable[[], dict[str, Any]], state: str, mark: Location) -> dic
         return {FAILED: f"{type(error).__name__}: {error}"}
     write(mark, json.dumps({"state": state, "said": said}))
     return said
+
+
+def _forget(mark: Location) -> None:
+    """Remove *mark*: it speaks of a result that is about to be another, or half of one."""
+    if mark.path is None:
+        mark.remove_file()
+    elif mark.path.exists():
+        remove_durably(mark.path, disk=Disk())
 
 
 def _mark(out: Location, name: str) -> Location:

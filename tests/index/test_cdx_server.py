@@ -396,6 +396,17 @@ def test_work_is_bounded_and_a_cut_response_is_never_given(tmp_path: Path) -> No
                 count(bounds, **order)
     assert count(wide._replace(lines=100), limit="100") == 100
     assert count(wide._replace(scanned=100), limit="50") == 50
+    narrow = wide._replace(lines=100)
+    for order in ({"sort": "reverse"}, {"closest": "2020"}, {"limit": "-60"}, {"limit": "60"}):
+        given = {"limit": "60"} | order
+        assert count(narrow, **given, offset="40") == 60
+        if order != {"limit": "60"}:
+            with pytest.raises(TooMuch):
+                count(narrow, **given, offset="41")
+    for order in ({"sort": "reverse"}, {"closest": "2020"}):
+        with pytest.raises(TooMuch):
+            count(narrow, **order, offset="150")
+    assert count(narrow, offset="150") == 50
 
 
 # The server

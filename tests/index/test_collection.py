@@ -496,3 +496,23 @@ def test_a_step_that_fails_is_told_and_taken_again(tmp_path: Path) -> None:
     assert run(source, *requested).exit_code == 0
     assert json.loads((out / "summary.json").read_bytes())["captures"] == 5
     assert report(out)["steps"]["table"]["rows"] == 5
+
+
+@pytest.mark.parametrize("step", ["table", "summary"])
+def test_a_step_that_fails_leaves_no_mark_of_an_earlier_one(tmp_path: Path, step: str) -> None:
+    out = tmp_path / "out"
+    for number, name in enumerate(("x.warc.gz", "y.warc.gz")):
+        write_pages(tmp_path / name, pages(number))
+    requested = ("-o", out, "-j", "1", "--products", f"cdxj,{step}")
+    assert run(tmp_path / "x.warc.gz", *requested).exit_code == 0
+    in_the_way = out / "done" / "steps" / f"{step}.json.open"
+    in_the_way.mkdir()
+    failed = run(tmp_path, *requested)
+    assert isinstance(failed.exception, AmicrawlError), "the result is there, and its mark is not"
+    in_the_way.rmdir()
+    assert run(tmp_path / "x.warc.gz", *requested).exit_code == 0
+    if step == "table":
+        assert report(out)["steps"][step]["rows"] == pq.read_table(out / "table").num_rows == 3
+    else:
+        made = json.loads((out / "summary.json").read_bytes())
+        assert report(out)["steps"][step]["captures"] == made["captures"] == 3

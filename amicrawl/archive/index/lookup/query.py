@@ -24,7 +24,7 @@ from collections import deque
 from datetime import UTC, datetime
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import orjson
 
@@ -138,6 +138,7 @@ FORMATS: Final[dict[str, tuple[str, Callable[[IndexRow, Sequence[str]], bytes]]]
 
 
 _BATCH = 512
+_Kept = TypeVar("_Kept", list["IndexRow"], deque["IndexRow"])
 
 
 class Bounds(NamedTuple):
@@ -157,6 +158,9 @@ class PageCount(NamedTuple):
     pages: int
     page_size: int
     blocks: int
+
+
+_TOO_LONG = "The response is too long. Request it page by page (page=), or less of it (limit=)."
 
 
 class TooMuch(UsageError):  # noqa: N818  # it says what was requested
@@ -184,9 +188,7 @@ def response_lines(
         line = write(row, request.fields)
         size, count = size + len(line), count + 1
         if bounds is not None and (size > bounds.octets or count > bounds.lines):
-            raise TooMuch(
-                "The response is too long. Request it page by page (page=), or less of it (limit=)."
-            )
+            raise TooMuch(_TOO_LONG)
         yield line
 
 
@@ -272,14 +274,13 @@ def _ordered(request: CdxRequest, rows: Iterator[IndexRow], bounds: Bounds | Non
     limit = request.limit
     most = None if limit is None else abs(limit) + request.offset
     if bounds is not None:
-        # One more than may be sent, so that it shows when there are too many.
+        # One more than may be held, so that it shows when there are too many.
         most = min(bounds.lines + 1, most if most is not None else bounds.lines + 1)
     backwards = request.reverse != (limit is not None and limit < 0)
     if request.closest:
-        ordered = iter(_nearest(request.closest, rows, most))
+        ordered = iter(_held(_nearest(request.closest, rows, most), bounds))
     elif backwards:
-        kept = deque(rows, maxlen=most)
-        ordered = reversed(kept)
+        ordered = reversed(_held(deque(rows, maxlen=most), bounds))
     else:
         ordered = rows
     found = islice(ordered, request.offset, None if limit is None else request.offset + abs(limit))
@@ -287,6 +288,13 @@ def _ordered(request: CdxRequest, rows: Iterator[IndexRow], bounds: Bounds | Non
         # The last lines, in the order that is wanted.
         return iter(list(found)[::-1])
     return found
+
+
+def _held(kept: _Kept, bounds: Bounds | None) -> _Kept:
+    """Return *kept*; TooMuch where it is more than may be held, so that some are not in it."""
+    if bounds is not None and len(kept) > bounds.lines:
+        raise TooMuch(_TOO_LONG)
+    return kept
 
 
 def _nearest(closest: str, rows: Iterator[IndexRow], most: int | None) -> list[IndexRow]:
