@@ -32,6 +32,8 @@ from amicrawl.urls import Canonical, Refused, canonical_form, fetchable, url_key
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from amicrawl.api import Capture
+
 _LEAST_STATUS = 100
 _ROBOTS = Path("frontier", "robots.json")
 
@@ -156,6 +158,8 @@ def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
         found += f", captured {within_hour(row['settled'])}{times}"
     else:
         found += ", not captured"
+        if row["error_count"]:
+            found += _last_failure(rules.directory, row["url"])
     status = row["status"]
     if status == Status.WITHHELD:
         found += f"; withheld: {CAUSES[row['http_status']][1]}" if row["http_status"] in CAUSES else ""
@@ -164,6 +168,24 @@ def _happened(rules: Rules, row: dict[str, Any] | None) -> str:
     elif row["http_status"] >= _LEAST_STATUS:
         found += f"; the last response had the status {row['http_status']}"
     return found + (f"; due from {hour_begins(row['next_due'])} on" if row["next_due"] else "")
+
+
+def _last_failure(directory: Path, url: str) -> str:
+    """Return why the last fetch of *url* failed by the index in *directory*; empty if unknown."""
+    captures = _captures(directory, url)
+    why = captures[-1].error.rstrip(".") if captures else ""
+    return f"; the last fetch failed: {why}" if why else ""
+
+
+def _captures(directory: Path, url: str) -> list[Capture]:
+    """Return the captures of *url*, the oldest first; none while the first crawl there has not ended."""
+    # Arrow is loaded for what only the index knows.
+    from amicrawl.api import open as open_archive  # noqa: PLC0415
+
+    try:
+        return open_archive(directory).by_url(url)
+    except InputError:
+        return []
 
 
 def _lines(outcomes: Iterable[RuleOutcome], known: Iterable[str]) -> Iterator[str]:
@@ -191,7 +213,9 @@ def _rules_of_directory(directory: Path) -> Rules:
     """Return the rules that the crawl in *directory* was made by, as its `crawl.json` says."""
     said = read_crawl_json(directory)
     if not said:
-        raise InputError(f"{directory} holds no crawl: there is no {FILE_NAME} in it.")
+        raise InputError(
+            f"{directory} holds no crawl: there is no {FILE_NAME} in it. Give a crawl's directory."
+        )
     try:
         settings, asked = dict(said["settings"]), dict(said["asked"])
     except (ValueError, KeyError, TypeError) as error:
@@ -220,7 +244,7 @@ def _rules_of_file(path: Path) -> Rules:
 def _outcomes(rules: Rules, url: str, link: Way) -> Iterator[RuleOutcome]:
     found = fetchable(url)
     if isinstance(found, Refused):
-        yield RuleOutcome("fetchable", keeps_out=True, says=str(found.reason))
+        yield RuleOutcome("form", keeps_out=True, says=str(found.reason))
         return
     selection = make_selection(rules.config, rules.starts, depth=rules.depth)
     if url in rules.starts:
@@ -339,10 +363,7 @@ def _rendered(rules: Rules, url: str) -> Iterator[str]:
     """Yield whether a browser opened *url*, and why, or which page requested it there."""
     if rules.directory is None or rules.config.browser is Rendering.NEVER:
         return
-    # Arrow is loaded for crawls with a browser only.
-    from amicrawl.api import open as open_archive  # noqa: PLC0415
-
-    captures = open_archive(rules.directory).by_url(url)
+    captures = _captures(rules.directory, url)
     if not captures:
         return
     last = captures[-1]

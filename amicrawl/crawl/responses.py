@@ -104,12 +104,18 @@ def response_of(request: Request, capture: Capture, *, max_size: int) -> Respons
     )
 
 
+_OF_THE_CONNECTION = frozenset(
+    (b"connection", b"keep-alive", b"proxy-connection", b"te", b"transfer-encoding", b"upgrade")
+)
+"""Fields that are for the connection alone (RFC 9110, 7.6.1): Scrapy's handler shows none to spiders."""
+
+
 def headers_of(fields: Iterable[tuple[bytes, bytes]]) -> Headers:
-    """Return *fields* as Scrapy's headers, without the transfer coding, which the body has no more."""
+    """Return *fields* as Scrapy's headers, without what is for the connection, as the body is."""
     headers = Headers()
     for name, value in fields:
-        headers.appendlist(name, value)
-    headers.pop(b"Transfer-Encoding", None)
+        if name.lower() not in _OF_THE_CONNECTION:
+            headers.appendlist(name, value)
     return headers
 
 

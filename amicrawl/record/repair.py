@@ -48,6 +48,7 @@ from amicrawl.record.captures import row_of
 from amicrawl.record.journal import NAMES, journals, read_rows, remove_taken_in
 from amicrawl.record.read_back import RECORD_TYPES, rebuilt
 from amicrawl.record.warc import GZIP_WINDOW
+from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,10 +97,11 @@ class Repaired:
     def sentence(self) -> str:
         """Say what was found and done, for the operator."""
         text = (
-            f"{len(self.sealed)} WARC files sealed, {sum(self.tails.values())} torn bytes set aside, "
-            f"{self.rows_kept} rows kept, {self.rows_rebuilt} rebuilt from their records, "
-            f"{self.rows_dropped} dropped whose records never arrived, "
-            f"{self.damaged_line_count} damaged journal lines."
+            f"{counted(len(self.sealed), 'WARC file')} sealed, "
+            f"{counted(sum(self.tails.values()), 'torn byte')} set aside, "
+            f"{counted(self.rows_kept, 'row')} kept, {self.rows_rebuilt:,} rebuilt from their records, "
+            f"{self.rows_dropped:,} dropped whose records never arrived, "
+            f"{counted(self.damaged_line_count, 'damaged journal line')}."
         )
         return " ".join([text, *(f"{line}." for line in self.damaged_lines[:3])])
 

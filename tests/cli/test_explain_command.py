@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from loopback import crawl, free_port, write_lines
 from meguri.format.frontier_files import empty_partition
 from typer.testing import CliRunner
 
@@ -14,6 +15,7 @@ from amicrawl.cli import app
 from amicrawl.cli.explain import _of_calendar
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
+from amicrawl.errors import ExitCode
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
 
 if TYPE_CHECKING:
@@ -84,3 +86,15 @@ def test_a_url_with_a_date_is_said_to_be_of_a_calendar_that_may_end(url: str, sa
 
 def test_where_calendars_are_not_ended_nothing_is_said_of_them() -> None:
     assert _of_calendar(CrawlConfig(out="x", calendar_pages=0), "http://a.example/2036-02/") is None
+
+
+def test_a_url_that_was_not_captured_is_explained_by_its_last_failure(tmp_path: Path) -> None:
+    url = f"http://127.0.0.1:{free_port()}/"
+    seeds = write_lines(tmp_path / "seeds.txt", [url])
+    assert crawl(seeds, tmp_path / "out").returncode == ExitCode.UNREACHED
+    line = ["explain", url, "--dir", str(tmp_path / "out")]
+    said = CliRunner().invoke(app, line, catch_exceptions=False).output
+    assert "not captured; the last fetch failed: connection-refused: " in said
+    (tmp_path / "out" / "captures.parquet").unlink()
+    said = CliRunner().invoke(app, line, catch_exceptions=False).output
+    assert "not captured; due from" in said

@@ -427,7 +427,7 @@ def test_the_next_crawl_repairs_by_itself_and_says_so(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     assert archive.repaired.found_anything
     assert archive.repaired.lost_urls == ["http://h0.example/3"]
-    assert str(archive.repaired).startswith("1 WARC files sealed")
+    assert str(archive.repaired).startswith("1 WARC file sealed, ")
     archive.store(pages(1, first=3))
     archive.seal()
     assert table_urls(tmp_path) == urls_of(pages(4))
