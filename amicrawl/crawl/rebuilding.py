@@ -168,7 +168,7 @@ def _fill(
         return target if isinstance(target, Refused) else url_key(url, identity)
 
     rows = index_rows(directory)
-    look = Look(partition, directory, key_of=key_of, ours=ours)
+    look = Look(partition, directory, key_of=key_of, ours=ours, is_made_anew=True)
     frontier = look.frontier
     earlier = earlier_indexes(directory)
     look.at(rows_of_ami(earlier), total=0)

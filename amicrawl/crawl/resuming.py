@@ -150,8 +150,13 @@ class Look:
         following: Following | None = None,
         reads: bool = False,
         requested_again: int = 0,
+        is_made_anew: bool = False,
     ) -> None:
-        """Take the parameters of `reconcile`."""
+        """Take the parameters of `reconcile`.
+
+        *is_made_anew*: nothing of the partition counts before it is whole. What was found is written to
+        its journal all along, and nothing can be brought back as lost: the memory is that of a batch.
+        """
         self.frontier = DurableFrontier(
             partition, Gates(0, 1), HostBreaker(1, max_retries=0), InflightLimit(1, 1, 1), wall=time.time
         )
@@ -170,6 +175,7 @@ class Look:
         self._following = following
         self._reads = reads
         self._requested_again = requested_again
+        self._is_made_anew = is_made_anew
         self._revisits: list[tuple[UrlKey, dict[str, Any]]] = []
         """Captures that stand for an earlier one, and that the frontier did not know."""
 
@@ -185,12 +191,15 @@ class Look:
                 key = self._key_of(url)
                 if isinstance(key, Refused):
                     continue
-                self.captured.add(key)
+                if not self._is_made_anew:
+                    self.captured.add(key)
                 # A clock may have been ahead: nothing was fetched later than now.
                 row_hour = min(moment // _MS_PER_HOUR, hour)
                 if not self._reads and not self._is_known(key, url, row_hour):
                     self._take(batch.slice(at, 1).to_pylist()[0], key, row_hour)
             self.looked_at += whole.num_rows
+            if self._is_made_anew:
+                self.frontier.flush()
             if time.monotonic() - said_at > _SAY_EVERY:
                 said_at = time.monotonic()
                 logger.info("Resuming: %s of %s rows looked up.", f"{self.looked_at:,}", f"{total:,}")
@@ -297,16 +306,18 @@ def read_again(frontier: DurableFrontier, directory: Path, following: Following)
     """
     partition = frontier.partition
     pages = 0
-    rows = (row for batch in rows_from(directory, 0) for row in batch.to_pylist())
-    for row in rows:
-        if not row["warc_file"] or not following.looks_into(
-            row["url"], row["content_type"], row["status"]
-        ):
-            continue
-        key = following.key_of(row["url"])
-        number = None if isinstance(key, Refused) else partition.find(*key)
-        if number is not None:
-            pages += _offer_links(frontier, number, following, directory, row)
+    for batch in rows_from(directory, 0):
+        for row in batch.to_pylist():
+            if not row["warc_file"] or not following.looks_into(
+                row["url"], row["content_type"], row["status"]
+            ):
+                continue
+            key = following.key_of(row["url"])
+            number = None if isinstance(key, Refused) else partition.find(*key)
+            if number is not None:
+                pages += _offer_links(frontier, number, following, directory, row)
+        # Killed here, all of it is read again: the policy that requests it is written down behind it.
+        frontier.flush()
     return pages
 
 

@@ -16,10 +16,19 @@ import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, RawServer, command, crawl, crawl_site, environment, page, write_lines
 
+from amicrawl.config import Identity
+from amicrawl.crawl.index_rows import rows_from
+from amicrawl.crawl.resuming import Look
+from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
+from amicrawl.meguri import IDENTITY, LivePartition
+from amicrawl.record.captures import COLUMNS, EMPTY, NULLABLE
+from amicrawl.record.journal import NAMES
+from amicrawl.record.table import write_table
+from amicrawl.urls import url_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 PAGES = 300
@@ -182,3 +191,31 @@ def test_whatever_the_clock_said_the_captures_of_a_killed_crawl_are_known(
         done = crawl(seeds, out, settings=SETTINGS)
         assert done.returncode == ExitCode.DONE, done.stderr
         assert requested_twice(server) <= 2 * MOST_IN_FLIGHT
+
+
+def test_what_is_found_in_a_long_index_does_not_wait_in_memory_for_its_end(tmp_path: Path) -> None:
+    urls = [f"http://example.org/{number}" for number in range(10_000)]
+    empty = {name: None if name in NULLABLE else EMPTY[kind] for name, kind in COLUMNS}
+    captures = [empty | {"url": url, "status": 200, "fetched_at": 1_790_000_000_000} for url in urls]
+    write_table(tmp_path, [tuple(row[name] for name in NAMES) for row in captures], disk=Disk())
+    identity = {IDENTITY: Identity.EXACT.value.encode()}
+    partition = LivePartition(tmp_path / "frontier", disk=Disk(), hour=1, meta=identity)
+    look = Look(
+        partition,
+        tmp_path,
+        key_of=lambda url: url_key(url, Identity.EXACT),
+        ours=lambda _: True,
+        is_made_anew=True,
+    )
+    written = []
+
+    def batches() -> Iterator[object]:
+        for batch in rows_from(tmp_path, 0):
+            written.append(sum(path.stat().st_size for path in partition.directory.glob("log-*")))
+            yield batch
+
+    look.at(batches(), total=len(urls))
+    partition.abandon()
+    assert len(written) > 2
+    assert written == sorted(set(written)), "each batch is in the journal before the next is read"
+    assert not look.captured
