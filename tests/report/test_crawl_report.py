@@ -17,7 +17,8 @@ from report.test_summary_page import HOSTILE, Page, charts_without
 from typer.testing import CliRunner
 
 from amicrawl.archive.report import figures_of, page_of_crawl
-from amicrawl.archive.report.charts import Leaf, _squarified, treemap
+from amicrawl.archive.report.charts import Leaf, TimeColumn, _squarified, stacked_timeline, treemap
+from amicrawl.archive.report.document import chart_styles
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode, InputError
 from amicrawl.record import CAPTURES
@@ -197,3 +198,28 @@ def test_every_chart_of_a_report_has_its_unit_and_its_numbers_as_a_table(tmp_pat
     text = page_of_crawl(figures_of(crawl(tmp_path / "many", many)), title="many")
     assert "largest of 20,500 hosts" in text
     assert charts_without(text) == []
+
+
+def test_no_time_below_a_chart_meets_another_on_a_phone() -> None:
+    with chromium() as browser, open_page(browser, width=346) as page:
+        for count in (1, 2, 6, 7, 36, 38, 96):
+            columns = [TimeColumn(f"11:50:{n:02}", "", {"ok": 1}) for n in range(count)]
+            chart = stacked_timeline(columns, {"ok": "s2"}, "Columns")
+            page.set_content(
+                f"<!doctype html><style>body {{ margin: 0 }}{chart_styles()}</style>{chart}"
+            )
+            texts = page.locator("svg.chart text").filter(has_text="11:50")
+            boxes = texts.evaluate_all("(all) => all.map((one) => one.getBoundingClientRect().toJSON())")
+            assert boxes
+            ends = [box["right"] for box in boxes]
+            assert all(box["left"] > end for box, end in zip(boxes[1:], ends, strict=False)), count
+            assert ends[-1] <= 347, count
+
+
+def test_what_became_of_links_is_told_in_words(tmp_path: Path) -> None:
+    links = {"kept_out/scope": 3, "offered": 2, "other_shard": 0}
+    text = page_of_crawl(figures_of(crawl(tmp_path / "c", ROWS, links=links)), title="x")
+    assert "kept out: scope" in text
+    assert "new: added to the frontier" in text
+    assert "kept_out" not in text
+    assert "of another shard" not in text

@@ -80,6 +80,8 @@ _BAR = 16
 _ROW = 42
 _CELL = 38
 _MOST_LABELS = 5
+_LAST_LABEL = 5 / 6
+"""The share of a timeline behind which no label begins."""
 
 
 class Bar(NamedTuple):
@@ -100,6 +102,16 @@ def short(number: int) -> str:
     return str(number)
 
 
+def _labelled(labels: Sequence[str]) -> set[int]:
+    """Return which *labels* are shown, each beginning at its column, so that none meets another.
+
+    On a phone a time takes a sixth of the chart: what begins in the last one would not fit.
+    """
+    there = [index for index, label in enumerate(labels) if label]
+    every = math.ceil(len(there) / _MOST_LABELS) or 1
+    return {index for index in there[::every] if index <= len(labels) * _LAST_LABEL}
+
+
 def timeline(bars: Sequence[Bar], label: str) -> Markup:
     """Return bars side by side over an axis with some labels."""
     top = max((bar.value for bar in bars), default=0) or 1
@@ -111,9 +123,7 @@ def timeline(bars: Sequence[Bar], label: str) -> Markup:
         _line(16.0 + room),
         element("text", {"x": "0", "y": 12, "class": "axis"}, short(top)),
     ]
-    labelled = [index for index, bar in enumerate(bars) if bar.label]
-    every = math.ceil(len(labelled) / _MOST_LABELS) or 1
-    kept = set(labelled[::every])
+    kept = _labelled([bar.label for bar in bars])
     for index, bar in enumerate(bars):
         height = max(room * bar.value / top, 1.5) if bar.value else 0
         attributes: dict[str, object] = {
@@ -125,13 +135,7 @@ def timeline(bars: Sequence[Bar], label: str) -> Markup:
         }
         parts.append(element("rect", attributes, element("title", None, bar.title)))
         if index in kept:
-            late = index * width > 85
-            attributes = {
-                "x": f"{(index + 1) * width if late else index * width:.3f}%",
-                "y": _TIMELINE_HEIGHT - 6,
-                "class": "axis",
-                "text-anchor": "end" if late else None,
-            }
+            attributes = {"x": f"{index * width:.3f}%", "y": _TIMELINE_HEIGHT - 6, "class": "axis"}
             parts.append(element("text", attributes, bar.label))
     return _svg(_TIMELINE_HEIGHT, label, parts)
 
@@ -157,9 +161,7 @@ def stacked_timeline(columns: Sequence[TimeColumn], classes: Mapping[str, str], 
         *(_line(16.0 + room * share) for share in (0, 0.5, 1)),
         element("text", {"x": "0", "y": 12, "class": "axis"}, short(top)),
     ]
-    labelled = [index for index, column in enumerate(columns) if column.label]
-    every = math.ceil(len(labelled) / _MOST_LABELS) or 1
-    kept = set(labelled[::every])
+    kept = _labelled([column.label for column in columns])
     for index, column in enumerate(columns):
         bottom = 16.0 + room
         stack = []
@@ -188,13 +190,7 @@ def stacked_timeline(columns: Sequence[TimeColumn], classes: Mapping[str, str], 
             }
             parts.append(element("line", line, element("title", None, column.mark)))
         if index in kept:
-            late = index * width > 85
-            place: dict[str, object] = {
-                "x": f"{(index + 1) * width if late else index * width:.3f}%",
-                "y": _TIMELINE_HEIGHT - 6,
-                "class": "axis",
-                "text-anchor": "end" if late else None,
-            }
+            place = {"x": f"{index * width:.3f}%", "y": _TIMELINE_HEIGHT - 6, "class": "axis"}
             parts.append(element("text", place, column.label))
     return _svg(_TIMELINE_HEIGHT, label, parts)
 

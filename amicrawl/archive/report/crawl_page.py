@@ -19,6 +19,7 @@ from amicrawl.archive.report.charts import (
 from amicrawl.archive.report.crawl_figures import CLASSES, ELSEWHERE
 from amicrawl.archive.report.document import chart, document, grid_table, section, table
 from amicrawl.archive.report.text import decimal_size
+from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -229,13 +230,28 @@ def _reasons(title: str, reasons: Mapping[str, FailureReason]) -> Markup | None:
     return section(title, element("ul", {"class": "samples"}, items))
 
 
+_LINKS = {
+    "offered": "new: added to the frontier",
+    "known": "known: in the frontier before",
+    "met": "known: met on a page before",
+    "other_shard": "of another shard",
+}
+
+
+def _links_in_words(name: str) -> str:
+    """Return what the count *name* of links in `crawl.json` stands for."""
+    kept_out, _, rule = name.partition("/")
+    return f"kept out: {rule}" if rule and kept_out == "kept_out" else _LINKS.get(name, name)
+
+
 def _kept_out(figures: CrawlFigures) -> Markup | None:
     found = Counter[str]()
-    for group, form in (("links", "links: {}"), ("ignored", "ignore pattern {}")):
+    for group in ("links", "ignored"):
         counts = figures.crawl.get(group)
         for name, count in counts.items() if isinstance(counts, dict) else ():
-            if isinstance(count, int):
-                found[form.format(name)] += count
+            if isinstance(count, int) and count:
+                words = _links_in_words(name) if group == "links" else f"ignored: {name}"
+                found[words] += count
     if not found:
         return None
     rows = [[name, f"{count:,}"] for name, count in found.most_common(_ROWS)]
@@ -394,7 +410,7 @@ def _runs(figures: CrawlFigures) -> Markup | None:
     if not rows:
         return None
     rows[-1][2] = str(figures.crawl.get("finish_reason") or "running, or killed")
-    caption = f"{len(rows):,}, the last one last"
+    caption = counted(len(rows), "start") + (", the last one last" if len(rows) > 1 else "")
     return section("Starts and resumes", table(caption, ["Started", "Ended", "Reason"], rows[-_ROWS:]))
 
 
