@@ -110,5 +110,7 @@ def print_losses(merged: Merged) -> None:
         typer.echo(f"No CDXJ, and copied as it is: {counted(malformed, 'line')}.", err=True)
     for fault in merged.faults:
         typer.echo(f"Broken: {harmless(fault)}", err=True)
+    if (more := merged.counts.faults - len(merged.faults)) > 0:
+        typer.echo(f"Broken, and not listed: {more:,} more.", err=True)
     if merged.faults or malformed:
         raise typer.Exit(ExitCode.DAMAGED)

@@ -104,7 +104,7 @@ def by_the_rules(index: bytes, side: Path, *, by_key_only: bool) -> tuple[list[b
     counts = MergeCounts()
 
     def broken(_: str) -> None:
-        counts.records_broken += 1
+        counts.faults += 1
 
     join = Join(sides_in_lines(side, report=broken), counts, by_key_only=by_key_only)
     lines = index.split(b"\n")[:-1]

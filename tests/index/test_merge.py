@@ -430,6 +430,16 @@ def test_a_broken_sidecar_is_told_and_the_lines_are_kept(tmp_path: Path) -> None
     assert (tmp_path / "out" / "a.cdxj").read_text() == line() + "\n"
 
 
+def test_of_many_faults_the_first_are_listed_and_the_others_counted(tmp_path: Path) -> None:
+    index, side = tmp_path / "a.cdxj", tmp_path / "a.meta.cdxj"
+    index.write_text(line() + "\n")
+    side.write_text("no line of a sidecar\n" * 1234 + side_line() + "\n")
+    result = CliRunner().invoke(app, ["merge", str(index), str(side), "-o", str(tmp_path / "out")])
+    assert result.exit_code == ExitCode.DAMAGED
+    assert result.stderr.count("Broken: a.meta.cdxj, line ") == 20
+    assert result.stderr.endswith("Broken, and not listed: 1,214 more.\n")
+
+
 def test_an_input_is_never_written_over(tmp_path: Path) -> None:
     index = tmp_path / "a.cdxj"
     index.write_text(line() + "\n")

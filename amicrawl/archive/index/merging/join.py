@@ -55,8 +55,8 @@ class MergeCounts:
     """Records of sidecars."""
     records_unused: int = 0
     """Those that no line got anything from."""
-    records_broken: int = 0
-    """What of sidecars could not be read."""
+    faults: int = 0
+    """What of the inputs could not be read."""
 
     @property
     def unmatched(self) -> int:

@@ -68,7 +68,13 @@ class Merged:
     counts: MergeCounts = field(default_factory=MergeCounts)
     files: int = 0
     faults: list[str] = field(default_factory=list)
-    """What of the inputs could not be read; the first of them."""
+    """What of the inputs could not be read; the first of them, of which `counts` has the number."""
+
+    def note(self, fault: str) -> None:
+        """Count *fault*, and describe it where it is one of the first."""
+        self.counts.faults += 1
+        if len(self.faults) < MOST_FAULTS:
+            self.faults.append(fault)
 
     def add(self, other: Merged) -> None:
         """Add what *other* says."""
@@ -111,7 +117,7 @@ def merge(
         elif isinstance(event, Lost):
             if event.error == OutputError.__name__:
                 raise OutputError(event.reason)
-            whole.add(Merged(faults=[f"{event.job.indexes[0]} was not merged: {event.reason}"]))
+            whole.note(f"{event.job.indexes[0]} was not merged: {event.reason}")
         show(whole)
     return whole
 
@@ -200,13 +206,7 @@ def merge_job(job: MergeJob, *, disk: Disk | None = None) -> Merged:
 
 def record_batches(sidecars: Sequence[Path], merged: Merged) -> Iterator[pa.RecordBatch]:
     """Yield the records of the sidecars, and say in *merged* what of them cannot be read."""
-
-    def report(fault: str) -> None:
-        merged.counts.records_broken += 1
-        if len(merged.faults) < MOST_FAULTS:
-            merged.faults.append(fault)
-
-    return chain.from_iterable(side_batches(path, report=report) for path in sidecars)
+    return chain.from_iterable(side_batches(path, report=merged.note) for path in sidecars)
 
 
 def line_blocks(indexes: Sequence[Path], merged: Merged) -> Iterator[bytes | None]:
@@ -218,7 +218,7 @@ def line_blocks(indexes: Sequence[Path], merged: Merged) -> Iterator[bytes | Non
         try:
             yield from octet_blocks(index, block_bytes=_BLOCK_BYTES)
         except DamagedFileError as error:
-            merged.faults.append(str(error))
+            merged.note(str(error))
         yield None
 
 

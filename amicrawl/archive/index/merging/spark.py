@@ -147,7 +147,7 @@ def _merged_pairs(
         elif event.error == OutputError.__name__:
             raise OutputError(event.reason)
         else:
-            whole.add(Merged(faults=[f"{event.job.indexes[0]} was not merged: {event.reason}"]))
+            whole.note(f"{event.job.indexes[0]} was not merged: {event.reason}")
         show(whole)
     return whole
 
