@@ -124,10 +124,7 @@ def _job(
     record: JobRecord, seen: SeenJob, queue: str | None, pipeline: str, *, has_summary: bool
 ) -> Job:
     now = reported(seen.facts.get("now"))
-    rates = now.get("rates")
-    # What a crawl reported last says nothing once it has lost its lease. ArchiveBot's have none.
-    is_current = record.state is JobState.RUNNING and (seen.is_leased or not seen.attempt)
-    rates = rates if isinstance(rates, dict) and is_current else {}
+    rates = _rates(record, seen, now.get("rates"))
     attempt, resumed = seen.attempt or record.further.get("amicrawl_attempt", ""), seen.resumed
     return {
         "ident": record.ident,
@@ -171,6 +168,15 @@ def _job(
             *_texts(now.get("faults"), most=20),
         ],
     }
+
+
+def _rates(record: JobRecord, seen: SeenJob, rates: object) -> Mapping[str, object]:
+    """Return the *rates* that the crawl of a job reported, where they are current; else none.
+
+    What it reported last says nothing once it has lost its lease. Crawls of ArchiveBot have none.
+    """
+    is_current = record.state is JobState.RUNNING and (seen.is_leased or not seen.attempt)
+    return rates if isinstance(rates, dict) and is_current else {}
 
 
 def detail_view(job: Job, seen: SeenJob) -> JobDetail:
