@@ -470,6 +470,31 @@ def test_files_of_earlier_runs_that_are_not_named_are_counted(tmp_path: Path) ->
     assert (report(out)["not_named"], "earlier" in both.stdout) == (0, False)
 
 
+def test_a_file_does_not_take_the_place_of_another_with_its_name(tmp_path: Path) -> None:
+    first, second, moved = (tmp_path / name / "x.warc.gz" for name in ("a", "b", "c"))
+    for number, path in enumerate((first, second)):
+        path.parent.mkdir()
+        write_pages(path, pages(number, of=3 + number))
+    out = tmp_path / "out"
+    requested = ("-o", out, "-j", "1", "--products", "cdxj")
+    assert run(first, *requested).exit_code == 0
+    index = (out / "cdxj" / "x.warc.cdxj").read_bytes()
+    refused = run(second, *requested)
+    assert isinstance(refused.exception, AmicrawlError)
+    assert str(refused.exception).startswith(f"{second} has the name of {first}, and would take the ")
+    assert (out / "cdxj" / "x.warc.cdxj").read_bytes() == index
+    write_pages(first, pages(0, of=5))
+    assert run(first, *requested).exit_code == 0, "a file that has changed is done again"
+    moved.parent.mkdir()
+    first.rename(moved)
+    write_pages(moved, pages(0, of=6))
+    assert run(moved, *requested).exit_code == 0, "so is one that was moved"
+    assert report(out)["products"]["cdxj"]["entries"] == 6
+    (out / "done" / "x.warc.json").unlink()
+    assert run(second, *requested).exit_code == 0
+    assert report(out)["products"]["cdxj"]["entries"] == 4
+
+
 def test_a_step_that_fails_is_told_and_taken_again(tmp_path: Path) -> None:
     source, out = tmp_path / "x.warc.gz", tmp_path / "out"
     write_pages(source, pages(0))

@@ -24,9 +24,11 @@ from amicrawl.archive.index.collection.file import (
     ReadProgress,
     collect_file,
     read_mark,
+    refuse_another,
     wait_for_others,
 )
 from amicrawl.archive.index.collection.products import MARKS, PRODUCTS, FileJob
+from amicrawl.archive.location import Location
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk, explained
 from amicrawl.errors import InputError, OutputError, UsageError
 
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.archive.index.collection.remote import PlacedJob
-    from amicrawl.archive.location import Location
 
     Job: TypeAlias = FileJob | PlacedJob
     Event = workers.JobProgress[Any] | workers.JobDone[Any, FileOutcome] | workers.Lost[Any]
@@ -307,10 +308,20 @@ class _Results:
 
 
 def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk, *, again: bool) -> list[FileJob]:
-    """Return what is left to do of *jobs*; the others go to *collected*."""
+    """Return what is left to do of *jobs*; the others go to *collected*.
+
+    UsageError, before anything is removed, where a file would replace what was made of another.
+    """
+    marks = {
+        job.stem: read_mark(job.mark, source=job.source, settings=job.settings, out=job.out)
+        for job in jobs
+    }
+    for job in jobs:
+        if marks[job.stem] is None and not again:
+            _refuse_another(job)
     waiting = []
     for job in jobs:
-        known = read_mark(job.mark, source=job.source, settings=job.settings, out=job.out)
+        known = marks[job.stem]
         if known is None or again:
             _remove_old(job, disk)
             waiting.append(job)
@@ -322,6 +333,14 @@ def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk, *, again
             collected.outcomes[job.stem] = known
             collected.before.add(job.stem)
     return waiting
+
+
+def _refuse_another(job: FileJob) -> None:
+    try:
+        data = job.mark.read_bytes()
+    except OSError:
+        return
+    refuse_another(data, job.mark, Location.of(job.source))
 
 
 def _remove_old(job: FileJob, disk: Disk) -> None:

@@ -31,9 +31,10 @@ from amicrawl.archive.index.collection.products import (
     begun,
 )
 from amicrawl.archive.index.derivatives.file import LeftOutError, Maker
+from amicrawl.archive.location import Location, reachable
 from amicrawl.archive.steady_memory import collector_at_rest, steady_heap
 from amicrawl.disk import Disk, explained, replace_file
-from amicrawl.errors import AmicrawlError, InputError
+from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.reading import paired, read_records
 
 if TYPE_CHECKING:
@@ -81,7 +82,8 @@ def collect_file(job: FileJob, report: Callable[[ReadProgress], None]) -> FileOu
         )
         if job.before is not None:
             outcome = with_earlier(outcome, job.before)
-        write_mark(job.mark, outcome, settings=job.settings, disk=maker.disk)
+        at = str(job.source.absolute())
+        write_mark(job.mark, outcome, at=at, settings=job.settings, disk=maker.disk)
     return outcome
 
 
@@ -259,10 +261,44 @@ class FileOutcome:
     products: dict[str, Made] = field(default_factory=dict)
 
 
-def write_mark(path: Path, outcome: FileOutcome, *, settings: Mapping[str, str], disk: Disk) -> None:
-    """Write that *outcome* is what came of a source under *settings*."""
-    mark = {"version": _MARK_VERSION, "settings": dict(settings), **asdict(outcome)}
+def write_mark(
+    path: Path, outcome: FileOutcome, *, at: str, settings: Mapping[str, str], disk: Disk
+) -> None:
+    """Write that *outcome* is what came of the source *at*, a path or URI, under *settings*."""
+    mark = {"version": _MARK_VERSION, "settings": dict(settings), **asdict(outcome), "at": at}
     replace_file(path, json.dumps(mark, indent=1).encode() + b"\n", disk=disk)
+
+
+def refuse_another(data: bytes, mark: object, source: Location) -> None:
+    """Raise UsageError where *data*, in the file *mark*, speaks of another file than *source*.
+
+    That is one which is still where it was, with the same name: what was made of it would be replaced.
+    One that is gone has been moved to *source*.
+    """
+    try:
+        found = json.loads(data)
+        other = Location(str(found.get("at", found["source"])))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return
+    if other.as_path == source.as_path or not other.as_path.is_absolute():
+        return
+    try:
+        with reachable(other):
+            is_there = other.facts() is not None
+    except AmicrawlError:
+        return
+    if is_there and not (source.path and other.path and _are_one(source.path, other.path)):
+        raise UsageError(
+            f"{source} has the name of {other}, and would take the place of what was made of that. "
+            f"Choose another directory with -o, or remove {mark} to have it replaced."
+        )
+
+
+def _are_one(first: Path, second: Path) -> bool:
+    try:
+        return first.samefile(second)
+    except OSError:
+        return False
 
 
 def read_mark(path: Path, *, source: Path, settings: Mapping[str, str], out: Path) -> FileOutcome | None:

@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from amicrawl.archive.index.collection.collecting import Collected, do_waiting, in_order, same_names
-from amicrawl.archive.index.collection.file import collect_file, mark_of, with_earlier, write_mark
+from amicrawl.archive.index.collection.file import (
+    collect_file,
+    mark_of,
+    refuse_another,
+    with_earlier,
+    write_mark,
+)
 from amicrawl.archive.index.collection.products import MARKS, PRODUCTS
 from amicrawl.archive.location import Location, reachable
 from amicrawl.archive.spark import TransientError, done_on_spark, session
@@ -88,6 +94,8 @@ def collect_placed(
         there = jobs[0].out.files() if not again else {}
         for placed in jobs:
             known = _known(placed, there)
+            if known is None and not again:
+                refuse_another(placed.mark.read() or b"", placed.mark, placed.source)
             if known is None or not {*placed.products} <= known.products.keys():
                 waiting.append(placed)
             else:
@@ -118,7 +126,7 @@ def do_placed(placed: PlacedJob, report: Callable[[ReadProgress], None]) -> File
         for product in made.products.values():
             placed.out.below(product.file).put(job.out / product.file)
         whole = made if known is None else with_earlier(made, known)
-        write_mark(job.mark, whole, settings=job.settings, disk=Disk())
+        write_mark(job.mark, whole, at=str(placed.source), settings=job.settings, disk=Disk())
         placed.mark.put(job.mark)
     return whole
 
