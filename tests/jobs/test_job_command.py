@@ -423,3 +423,8 @@ def test_the_list_can_be_narrowed_by_the_rules_of_the_dashboard(job: Command, st
     assert found("--pipeline", "anna") == [two]
     assert found("--pipeline", "pending") == [one, three]
     assert found("--by", "nobody") == []
+    assert "(3 jobs without them)" in job("ls", "--by", "nobody").out
+    assert "not one of 'queued', 'running'" in job("ls", "--state", "runing").err
+    store.client.hset(running, "finished_at", "2")
+    store.client.lrem("working", 0, running)
+    assert found("--state", "completed") == [two], "none has to say that it may have ended"

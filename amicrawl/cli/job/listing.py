@@ -20,7 +20,7 @@ from amicrawl.fleet.database import (
     ident_of,
     normalised,
 )
-from amicrawl.fleet.jobs import ENDED, RESPONSES, lookup, pipelines, queues, verbs
+from amicrawl.fleet.jobs import ENDED, RESPONSES, JobState, lookup, pipelines, queues, verbs
 from amicrawl.fleet.logs import Download, Ignore, LogPage, entries_after, newest_entries
 from amicrawl.terminal import counted, harmless, human_size
 
@@ -65,7 +65,7 @@ Finished = Annotated[bool, typer.Option("--finished", help="Include the last tho
 Search = Annotated[
     str, typer.Option(metavar="WORDS", help="Only jobs with all WORDS in URL, ident, note or submitter.")
 ]
-OfState = Annotated[str, typer.Option("--state", help="Only jobs in this state: running, queued, ...")]
+OfState = Annotated[JobState | None, typer.Option("--state", help="Only jobs in this state.")]
 OfSubmitter = Annotated[str, typer.Option("--by", metavar="NAME", help="Only jobs that NAME submitted.")]
 OfPipeline = Annotated[
     str, typer.Option("--pipeline", metavar="NAME", help="Only jobs of this pipeline, or in this queue.")
@@ -106,7 +106,7 @@ def ls(
     *,
     finished: Finished = False,
     search: Search = "",
-    state: OfState = "",
+    state: OfState = None,
     by: OfSubmitter = "",
     pipeline: OfPipeline = "",
     as_json: AsJson = False,
@@ -115,9 +115,9 @@ def ls(
 
     Example: amicrawl job ls --state running --search example.org
     """
-    found = _listed(store, finished=finished)
+    found = everything = _listed(store, finished=finished or state in ENDED)
     if search or state or by or pipeline:
-        choice = JobChoice(search=search, state=state, by=by, pipeline=pipeline)
+        choice = JobChoice(search=search, state=state or "", by=by, pipeline=pipeline)
         nicknames = {each.get("id", ""): each.get("nickname", "") for each in pipelines(store)}
         queue_of = {entry.ident: entry.queue for entry in queues.waiting(store)}
         found = [record for record in found if choice.takes(_seen(record, nicknames, queue_of))]
@@ -130,10 +130,22 @@ def ls(
         ("ident", "state", "since", "received", "responses", "queue", "URL"),
         rows,
         right=(False, False, False, True, True, True, False),
-        otherwise="No jobs. Submit one with `amicrawl job submit URL`."
-        if finished
-        else "No job is queued or running. Submit one with `amicrawl job submit URL`, or list those "
-        "that have ended with `amicrawl job ls --finished`.",
+        otherwise=_none_of(len(everything), finished=finished),
+    )
+
+
+def _none_of(jobs: int, *, finished: bool) -> str:
+    """Return what is said in place of an empty list, where there are so many *jobs* to choose from."""
+    if jobs:
+        return (
+            "No job fits what was given with --search, --state, --by and --pipeline "
+            f"({counted(jobs, 'job')} without them)."
+        )
+    if finished:
+        return "No jobs. Submit one with `amicrawl job submit URL`."
+    return (
+        "No job is queued or running. Submit one with `amicrawl job submit URL`, or list those that "
+        "have ended with `amicrawl job ls --finished`."
     )
 
 
