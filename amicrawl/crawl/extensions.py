@@ -9,6 +9,7 @@ signal, sealed at once at the second, and accounted for.
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from amicrawl.crawl.run import Run
 
     Later = Coroutine[Any, Any, None] | None
+
+logger = logging.getLogger(__name__)
 
 
 class CrawlExtension:
@@ -197,6 +200,9 @@ class Closing(CrawlExtension):
     def _end(self, reason: str) -> None:
         self._ended = True
         self._run.finish(reason)
+        if self._run.spec.is_guest and self._run.fault is not None:
+            # The commands and scripts that run other projects' spiders say nothing of it.
+            logger.error("%s", self._run.fault)
         for key, count in self._run.tally.as_stats().items():
             self._crawler.stats.set_value(key, count)
         if self._run.following is not None:

@@ -45,6 +45,20 @@ def test_a_crawl_that_is_stopped_and_resumed_requests_and_scrapes_as_without_the
     assert archived[1].archived == {f"/{number}" for number in range(PAGES)}
 
 
+def test_a_crawl_whose_job_directory_is_full_ends_with_a_sentence_and_is_resumed(tmp_path: Path) -> None:
+    with GuestServer(respond) as server:
+        full = run_on(server, "walking.py", tmp_path, has_line=True, arguments={"fills_in": "2"})
+        resumed = run_on(server, "walking.py", tmp_path, has_line=True)
+    assert "job (JOBDIR) cannot be written to" in full.log
+    assert "Closing spider (output_failed)" in full.log
+    assert full.log.count("cannot be written to") == 1
+    assert "Exception in callback" not in full.log
+    assert len(full.requested) < PAGES
+    assert resumed.returncode == 0, resumed.log
+    read = {item["page"] for ran in (full, resumed) for item in ran.items}
+    assert read == {str(number) for number in range(PAGES)}
+
+
 def test_a_spider_gets_nothing_of_another_one_that_was_stopped_in_the_same_directory(
     tmp_path: Path,
 ) -> None:

@@ -4,7 +4,9 @@ Scrapy writes its queues to disk and names them in a file when the crawl ends; o
 that file unwritten, and what was in flight is in no queue. So each request that Scrapy can write to disk
 is also in a journal, from the moment it is enqueued until the callback of its response is through, and
 what that yielded is in the journal, too. The next crawl takes the queues as they are where the last one
-ended in order, and else makes them anew from the journal.
+ended in order, and else makes them anew from the journal. A directory that cannot be written to ends the
+crawl, with the journal as it was when it could: a request that was lost since was yielded by one that is
+still in it.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from scrapy.utils.job import job_dir
 from scrapy.utils.request import request_from_dict
 
 from amicrawl.crawl.internals import requests_in_progress
+from amicrawl.crawl.run import run_of
+from amicrawl.errors import OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,6 +56,8 @@ class KeptScheduler(Scheduler):
         self._journal = RequestJournal(Path(directory) / _JOURNAL)
         self._taken: dict[Request, int] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._has_failed = False
+        """Whether the directory could not be written to; it is left as it is from then on."""
         if self._journal.state is JournalState.OPEN:
             shutil.rmtree(self.dqdir)
             Path(self.dqdir).mkdir()
@@ -70,8 +76,15 @@ class KeptScheduler(Scheduler):
         if self._timer is not None:
             self._timer.cancel()
         self._forget_what_is_through()
-        closed = super().close(reason)
-        self._journal.close()
+        try:
+            # Before the fingerprints of what is in it.
+            if not self._has_failed:
+                self._journal.write()
+            closed = super().close(reason)
+        except (OSError, sqlite3.Error) as error:
+            self._fail(error)
+            closed = None
+        self._journal.close(in_order=not self._has_failed)
         return closed
 
     def enqueue_request(self, request: Request) -> bool:
@@ -83,7 +96,11 @@ class KeptScheduler(Scheduler):
     def next_request(self) -> Request | None:
         """Return the next request as Scrapy does."""
         self._forget_what_is_through()
-        request = super().next_request()
+        try:
+            request = None if self._has_failed else super().next_request()
+        except OSError as error:
+            self._fail(error)
+            return None
         if request is not None and (number := request.meta.pop(_NUMBER, None)) is not None:
             self._taken[request] = number
         return request
@@ -92,7 +109,10 @@ class KeptScheduler(Scheduler):
         """Write *request* to its queue and to the journal; False where it cannot be written."""
         request.meta[_NUMBER] = self._journal.next_number
         try:
-            is_written = super()._dqpush(request)
+            is_written = not self._has_failed and super()._dqpush(request)
+        except OSError as error:
+            self._fail(error)
+            is_written = False
         finally:
             del request.meta[_NUMBER]
         if is_written:
@@ -135,10 +155,27 @@ class KeptScheduler(Scheduler):
 
     def _write(self) -> None:
         """Have the journal on disk, and then the fingerprints of what is in it."""
+        if self._has_failed:
+            return
         self._timer = asyncio.get_running_loop().call_later(_WRITE_EVERY, self._write)
-        self._journal.write()
-        if isinstance(self.df, RFPDupeFilter) and self.df.file is not None:
-            self.df.file.flush()
+        try:
+            self._journal.write()
+            if isinstance(self.df, RFPDupeFilter) and self.df.file is not None:
+                self.df.file.flush()
+        except (OSError, sqlite3.Error) as error:
+            self._fail(error)
+
+    def _fail(self, error: Exception) -> None:
+        """End the crawl for *error*, with which something could not be written to the directory."""
+        self._has_failed = True
+        if isinstance(self.df, RFPDupeFilter) and isinstance(self.df.file, _HeldBack):
+            self.df.file.give_up()
+        run_of(self._crawler).fail(
+            OutputError(
+                f"{job_dir(self._crawler.settings)} (JOBDIR) cannot be written to: {error}. Free disk "
+                "space, or repair the disk, then run the same command again: it resumes."
+            )
+        )
 
     @property
     def _crawler(self) -> Any:
@@ -199,10 +236,10 @@ class RequestJournal:
         self._added.clear()
         self._removed.clear()
 
-    def close(self) -> None:
-        """Write the rest, and that the crawl ended in order."""
-        self.write()
-        self._database.execute(f"PRAGMA user_version={JournalState.CLOSED:d}")
+    def close(self, *, in_order: bool) -> None:
+        """Write down that the crawl ended *in_order*, if it did."""
+        if in_order:
+            self._database.execute(f"PRAGMA user_version={JournalState.CLOSED:d}")
         self._database.close()
 
 
@@ -215,10 +252,17 @@ class _HeldBack:
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._held: list[bytes] = []
+        self._is_given_up = False
 
     def write(self, data: bytes) -> None:
         """Hold *data* back."""
-        self._held.append(data)
+        if not self._is_given_up:
+            self._held.append(data)
+
+    def give_up(self) -> None:
+        """Write nothing more: what was held back is of requests that are in no journal."""
+        self._held = []
+        self._is_given_up = True
 
     def flush(self) -> None:
         """Write what was held back."""
