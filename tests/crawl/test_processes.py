@@ -139,6 +139,8 @@ def check_whole(out: Path, *, runs: int = 1) -> dict[str, str]:
         number, url = records[row["warc_file"], row["warc_offset"]]
         assert (number in row["record_id"] or row["record_id"] in number, url) == (True, row["url"])
     told = json.loads((out / "crawl.json").read_text())
+    assert told["settings"]["out"] == told["asked"]["out"] == str(out)
+    assert (told["asked"]["shard"], told["asked"]["shards"]) == ("0", "1")
     # The counts are those of the last run.
     assert told["counts"]["rows"] == len(rows) or runs > 1
     assert {file["name"] for file in told["files"]} == {

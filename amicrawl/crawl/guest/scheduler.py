@@ -56,6 +56,8 @@ class KeptScheduler(Scheduler):
         self._journal = RequestJournal(Path(directory) / _JOURNAL)
         self._taken: dict[Request, int] = {}
         self._timer: asyncio.TimerHandle | None = None
+        self._held_back: _HeldBack | None = None
+        """The file of the duplicate filter, where that has one."""
         self._has_failed = False
         """Whether the directory could not be written to; it is left as it is from then on."""
         if self._journal.state is JournalState.OPEN:
@@ -63,7 +65,8 @@ class KeptScheduler(Scheduler):
             Path(self.dqdir).mkdir()
         opened = super().open(spider)
         if isinstance(self.df, RFPDupeFilter) and self.df.file is not None:
-            self.df.file = _HeldBack(self.df.file)  # type: ignore[assignment]
+            self._held_back = _HeldBack(self.df.file)
+            self.df.file = self._held_back  # type: ignore[assignment]
         if self._journal.state is JournalState.OPEN:
             self._restore()
         elif self._journal.state is JournalState.NEW:
@@ -160,16 +163,16 @@ class KeptScheduler(Scheduler):
         self._timer = asyncio.get_running_loop().call_later(_WRITE_EVERY, self._write)
         try:
             self._journal.write()
-            if isinstance(self.df, RFPDupeFilter) and self.df.file is not None:
-                self.df.file.flush()
+            if self._held_back is not None:
+                self._held_back.flush()
         except (OSError, sqlite3.Error) as error:
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
         """End the crawl for *error*, with which something could not be written to the directory."""
         self._has_failed = True
-        if isinstance(self.df, RFPDupeFilter) and isinstance(self.df.file, _HeldBack):
-            self.df.file.give_up()
+        if self._held_back is not None:
+            self._held_back.give_up()
         run_of(self._crawler).fail(
             OutputError(
                 f"{job_dir(self._crawler.settings)} (JOBDIR) cannot be written to: {error}. Free disk "

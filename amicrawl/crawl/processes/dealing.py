@@ -146,13 +146,15 @@ class Dealing:
     def _listing(self, listings: Sequence[Mapping[str, Any]]) -> CrawlJson:
         """Begin the `crawl.json` of the whole, from what the first child says of itself."""
         first = next((each for each in listings if each), {})
-        settings = dict(first.get("settings", {}))
-        settings["AMICRAWL_OUT"] = str(self._directory)
+        settings = {**first.get("settings", {}), "out": str(self._directory)}
+        # The directory and the shard are those that the parent has told the child.
+        whole = {"out": str(self._directory), "shard": "0", "shards": "1"}
+        asked = {**first.get("asked", {}), **whole, "processes": str(len(listings))}
         started = min((each["started"] for each in listings if each.get("started")), default="")
         return CrawlJson(
             self._directory,
             started=datetime.fromisoformat(started) if started else datetime.now().astimezone(),
-            asked=first.get("asked", {}) | {"processes": str(len(listings))},
+            asked=asked,
             settings=settings,
             versions=first.get("versions", {}),
             disk=self._disk,
