@@ -44,7 +44,8 @@ def test_a_finished_job_has_a_report_behind_a_policy_of_its_own(
         assert api.get(f"/jobs/{IDENT}").json()["has_summary"] is True
         response = api.page(f"/finished/{IDENT}/summary")
         assert response.status_code == 200, response.text
-        assert f"Summary of job {IDENT}" in response.text
+        url = api.get(f"/jobs/{IDENT}").json()["url"]
+        assert f"<h1>Summary of {url}</h1>" in response.text
         policy = response.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "sandbox" in policy

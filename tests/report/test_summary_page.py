@@ -247,3 +247,8 @@ def test_a_collection_of_one_month_has_no_chart_of_months() -> None:
     lines = [cdx11(time=f"2026110{day}000000") for day in (1, 2)]
     assert "Captures by month" not in page_of(counts_of(*lines), title="x")
     assert "Captures by month" in page_of(counts_of(*lines, cdx11(time="20261201000000")), title="x")
+
+
+def test_a_single_capture_has_one_day() -> None:
+    page = page_of(counts_of(cdx11(time="20261128110000")), title="x")
+    assert "<p>1 capture, Nov 28 2026</p>" in page

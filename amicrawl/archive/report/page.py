@@ -30,6 +30,7 @@ from amicrawl.archive.report.figures import (
     year_month_grid,
 )
 from amicrawl.archive.report.text import FACET_TITLES, REPLAY, decimal_size, shown_date
+from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
     from amicrawl.archive.report.counts import CaptureTally, Counts
@@ -74,8 +75,8 @@ def page_of(
 def _lead(counts: Counts) -> Markup:
     if not counts.captures:
         return element("p", None, "There is not one capture in it.")
-    span = f"{shown_date(counts.first)} to {shown_date(counts.last)}"
-    return element("p", None, f"{counts.captures:,} captures, {span}")
+    span = " to ".join(dict.fromkeys((shown_date(counts.first), shown_date(counts.last))))
+    return element("p", None, f"{counted(counts.captures, 'capture')}, {span}")
 
 
 def _figures(counts: Counts) -> list[tuple[str, str]]:

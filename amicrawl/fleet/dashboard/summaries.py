@@ -19,7 +19,7 @@ from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.fleet.checkpoints import is_base
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.views import reported
-from amicrawl.fleet.dashboard.wording import text_of
+from amicrawl.fleet.dashboard.wording import plain, text_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -72,7 +72,7 @@ class Summaries:
                 503, "Another summary is being made. Try again soon.", headers={"retry-after": "10"}
             )
         try:
-            page = self._kept(version) or _made(index, ident)
+            page = self._kept(version) or _made(index, plain(seen.record.get("url", "")) or ident)
         finally:
             self._making.release()
         with self._lock:
@@ -123,8 +123,8 @@ class Summaries:
             return self._listed
 
 
-def _made(index: Path, ident: str) -> bytes:
-    command = [sys.executable, "-m", "amicrawl.fleet.dashboard.summaries", str(index), ident]
+def _made(index: Path, name: str) -> bytes:
+    command = [sys.executable, "-m", "amicrawl.fleet.dashboard.summaries", str(index), name]
     try:
         done = subprocess.run(  # noqa: S603  # a command of ours, and no shell
             command,
@@ -144,11 +144,11 @@ def _made(index: Path, ident: str) -> bytes:
 
 
 def main() -> int:
-    """Print the page for an index, the first argument, of a job, the second; return the exit code."""
+    """Print the page for an index, the first argument, titled by the second; return the exit code."""
     # Only the process that makes a page needs them: the dashboard starts without.
     from amicrawl.archive.report import page_of, read_counts  # noqa: PLC0415
 
-    path, ident = sys.argv[1:3]
+    path, name = sys.argv[1:3]
     # The process that waits gives up then, and might be killed before it can end this one.
     for limit, most in ((resource.RLIMIT_CPU, int(LONGEST)), (resource.RLIMIT_AS, MEMORY)):
         hard = resource.getrlimit(limit)[1]
@@ -167,7 +167,7 @@ def main() -> int:
         sys.stderr.write(f"{reading.damage[0]}\n")
         return ExitCode.DAMAGED
     broken = " (its index breaks off)" if reading.damage else ""
-    page = page_of(reading.counts, title=f"Summary of job {ident}{broken}", hosts=50, samples=20)
+    page = page_of(reading.counts, title=f"Summary of {name}{broken}", hosts=50, samples=20)
     sys.stdout.buffer.write(page.encode())
     return 0
 
