@@ -1,4 +1,4 @@
-"""Processes of `python -m scrapy` and of `amicrawl` that need not import everything first.
+"""Processes of `python -m scrapy`, of `amicrawl` and of scripts that need not import everything first.
 
 A crawl of three pages takes a second to start and a twentieth of one to run. So one process imports what
 all of them need, and each command is a fork of it: with a process ID, an environment, a directory,
@@ -97,7 +97,7 @@ class Popen(subprocess.Popen[Any]):
             return
         ends = (given["p2cread"], given["c2pwrite"], given["errwrite"])
         request = {
-            "line": [os.fspath(word) for word in (line if os.fspath(line[0]) == SCRIPT else line[2:])],
+            "line": [os.fspath(word) for word in line[_begin(line) :]],
             "directory": str(Path(os.fsdecode(given["cwd"] or ".")).absolute()),
             "environment": environment,
             "in_session": bool(given["start_new_session"]),
@@ -143,9 +143,18 @@ def _is_forkable(line: Any, environment: Mapping[str, str]) -> bool:
     if not sys.platform.startswith("linux") or not isinstance(line, list):
         return False
     is_module = line[:2] == [sys.executable, "-m"] and line[2] in MODULES
-    if not is_module and os.fspath(line[0]) != SCRIPT:
+    if not is_module and os.fspath(line[0]) != SCRIPT and not _is_of_a_script(line):
         return False
     return _interpreter_settings(environment) == _interpreter_settings(os.environ)
+
+
+def _is_of_a_script(line: Sequence[Any]) -> bool:
+    return bool(line[0] == sys.executable) and os.fspath(line[1]).endswith(".py")
+
+
+def _begin(line: Sequence[Any]) -> int:
+    """Return where in *line* the arguments of the program begin, of which the first is its name."""
+    return 0 if os.fspath(line[0]) == SCRIPT else 1 if _is_of_a_script(line) else 2
 
 
 def _interpreter_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -243,10 +252,12 @@ def _become(request: Mapping[str, Any], path: Sequence[str]) -> None:
     time.tzset()
     os.chdir(request["directory"])
     further = os.environ.get("PYTHONPATH", "")
-    sys.path[:] = [request["directory"], *filter(None, further.split(os.pathsep)), *path]
     sys.argv[:] = request["line"]
+    is_path = _is_path(sys.argv[0])
+    first = str(Path(sys.argv[0]).parent.absolute()) if is_path else request["directory"]
+    sys.path[:] = [first, *filter(None, further.split(os.pathsep)), *path]
     # What starts itself anew does so with the whole line.
-    sys.orig_argv[:] = [sys.executable, *([] if sys.argv[0] == SCRIPT else ["-m"]), *sys.argv]
+    sys.orig_argv[:] = [sys.executable, *([] if is_path else ["-m"]), *sys.argv]
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         was = getattr(sys, f"__{name}__")
@@ -290,11 +301,15 @@ def _main() -> str:
     return str(request["line"][0])
 
 
+def _is_path(program: str) -> bool:
+    return program == SCRIPT or program.endswith(".py")
+
+
 def _run(program: str) -> int:
     """Run *program*, and return the status that the interpreter would end with."""
     try:
-        if program == SCRIPT:
-            runpy.run_path(SCRIPT, run_name="__main__")
+        if _is_path(program):
+            runpy.run_path(program, run_name="__main__")
         else:
             runpy.run_module(program, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
@@ -312,6 +327,8 @@ if __name__ == "__main__":
     # As the interpreter ends, but that modules are not cleared, which would write to all shared memory.
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
+    if _program.endswith(".py"):
+        gc.collect()  # with a Deferred goes the word on its error
     try:
         sys.stdout.flush()
         sys.stderr.flush()

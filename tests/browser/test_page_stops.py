@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+import warm_processes
 from archive_reading import records, rows
 from browser.browsing_site import SETTINGS, needs_chromium, path_of, response
 from loopback import PROJECT, RawServer, environment, site_command
@@ -37,7 +38,7 @@ def test_a_page_that_was_open_while_the_crawl_stood_still_is_shown_as_a_whole(
     out = tmp_path / "out"
     settings = {**SETTINGS, "AMICRAWL_BROWSER_PAGE_TIME": str(PAGE_TIME), "AMICRAWL_ROBOTS": "ignore"}
     with RawServer(respond, keep_open=True) as server:
-        crawling = subprocess.Popen(
+        crawling = warm_processes.Popen(
             site_command(f"{server.url}/", out, settings=settings),
             cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip

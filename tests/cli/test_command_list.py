@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import string
-import subprocess
 import sys
 
 import pytest
+import warm_processes
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
@@ -106,7 +106,7 @@ def test_a_depth_is_the_same_words_or_a_number_everywhere(line: str) -> None:
 @pytest.mark.parametrize("line", [(), ("crawl",), ("frontier", "retry"), ("job", "submit")])
 def test_help_that_no_terminal_shows_has_no_frames_and_no_colours(line: tuple[str, ...]) -> None:
     """In a pipe, in a log and read aloud, lines that are drawn are in the way."""
-    done = subprocess.run(
+    done = warm_processes.run(
         [sys.executable, "-m", "amicrawl", *line, "--help"], capture_output=True, text=True, check=True
     )
     assert done.stdout.startswith("Usage: ")

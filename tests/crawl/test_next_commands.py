@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import warm_processes
 from loopback import QUICK, RawServer, environment, page
 
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
+    import subprocess
     from pathlib import Path
 
 LINKS = b'<a href="/a">a</a> <a href="/missing">m</a> <a href="/busy">b</a> <a href="/no/x">x</a>'
@@ -33,7 +34,7 @@ def amicrawl(*words: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     settings = [word for name, value in QUICK.items() for word in ("-s", f"{name}={value}")]
     line = [sys.executable, "-m", "amicrawl", *words]
     line += settings if words[0] in {"crawl", "recrawl"} else []
-    return subprocess.run(
+    return warm_processes.run(
         line, cwd=cwd, env=environment(), capture_output=True, text=True, timeout=120, check=False
     )
 

@@ -8,6 +8,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+import warm_processes
 from archive_reading import rows
 from loopback import RawServer, crawl_site, environment, page, site_command
 from typer.testing import CliRunner
@@ -157,7 +158,7 @@ def test_a_chain_goes_on_where_it_was_killed(requested: int, tmp_path: Path) -> 
     child_is_dead = False
     with RawServer(respond) as server:
         line = site_command(f"{server.url}/", out, arguments=["depth=shallow"])
-        child = subprocess.Popen(line, env=environment(), stderr=subprocess.DEVNULL)
+        child = warm_processes.Popen(line, env=environment(), stderr=subprocess.DEVNULL)
         while len(server.requests) < requested:
             time.sleep(0.01)
         child.kill()

@@ -22,6 +22,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from crawl_processes import end
 from fastwarc.warc import ArchiveIterator, WarcRecordType
 from loopback import PROJECT, QUICK, crawl, environment
@@ -446,7 +447,7 @@ def test_what_spark_cannot_follow_is_refused_before_it_is_started(
     further: list[str], says: str, tmp_path: Path
 ) -> None:
     line = [sys.executable, "-m", "amicrawl", "crawl", "seeds.txt", "-o", str(tmp_path / "out")]
-    done = subprocess.run(
+    done = warm_processes.run(
         [*line, "--engine", "spark", *further], cwd=tmp_path, env={**os.environ, "COLUMNS": "200"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip

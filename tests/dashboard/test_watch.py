@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import warm_processes
 from dashboard.browsing import chromium, expect, open_page, sideways, violations, visit
 from dashboard_client import IDENT, OTHER, DashboardClient, run_job
 from dashboard_serving import serve_in_thread
@@ -56,7 +57,7 @@ def crawling(out: Path, *further: str) -> Iterator[subprocess.Popen[str]]:
     with RawServer(site) as server:
         command = [sys.executable, "-m", "amicrawl", "crawl", f"{server.url}/p0", "-o", str(out)]
         settings = ["-s", "AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8", "--delay", "0.05", *further]
-        with subprocess.Popen([*command, *settings], stderr=subprocess.PIPE, text=True) as process:
+        with warm_processes.Popen([*command, *settings], stderr=subprocess.PIPE, text=True) as process:
             try:
                 wait_for((out / "history.jsonl").exists)
                 yield process
@@ -75,7 +76,7 @@ def wait_for(ready: object, seconds: float = 60.0) -> None:
 def watching(out: Path) -> Iterator[str]:
     """Serve the page of the crawl in *out*; yield its address."""
     command = [sys.executable, "-m", "amicrawl", "watch", str(out), "--port", "0"]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+    with warm_processes.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         try:
             found = re.search(r"http://\S+", process.stderr.readline())
@@ -349,7 +350,7 @@ def test_pages_of_a_crawl_in_a_browser_are_shown_with_their_pictures(tmp_path: P
         command = [sys.executable, "-m", "amicrawl", "crawl", f"{server.url}/p0", "-o", str(out)]
         settings = ["AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8", "AMICRAWL_BROWSER_SANDBOX=0"]
         flags = [word for setting in settings for word in ("-s", setting)]
-        subprocess.run([*command, "--browser", "--max-pages", "3", *flags], check=False, timeout=120)
+        warm_processes.run([*command, "--browser", "--max-pages", "3", *flags], check=False, timeout=120)
     with watching(out) as url, chromium() as browser, open_page(browser, width=390) as page:
         visit(page, url)
         shown = page.locator(".shown li", has_text="/p0")

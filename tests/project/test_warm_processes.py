@@ -42,6 +42,27 @@ def test_a_fork_says_what_a_process_says(tmp_path: Path, line: Sequence[str]) ->
     assert said[0] == said[1]
 
 
+def test_a_script_that_is_forked_finds_itself_as_in_a_process(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("print('beside')")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import os, sys\nimport beside\n"
+        "print(__name__, __file__, sys.path[0], sys.argv, sys.orig_argv, os.getcwd(), sys.argv[2])\n"
+        "print('twisted.internet.reactor' in sys.modules)\nsys.exit(3)\n"
+    )
+    (tmp_path / "elsewhere").mkdir()
+    ended = [
+        run(
+            [sys.executable, str(script), "a", "b c"],
+            cwd=tmp_path / "elsewhere", env=environment(), capture_output=True, text=True, check=False,
+        )
+        for run in (subprocess.run, warm_processes.run)
+    ]  # fmt: skip
+    said = [(each.returncode, each.stdout, each.stderr) for each in ended]
+    assert said[0] == said[1]
+    assert (said[0][0], said[0][2]) == (3, "")
+
+
 @pytest.mark.parametrize("code", ["-7", "'the reason'"])
 def test_a_fork_ends_as_a_process_ends(tmp_path: Path, code: str) -> None:
     (tmp_path / "spider.py").write_text(
