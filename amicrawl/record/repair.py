@@ -147,15 +147,15 @@ class _Repair:
         journal_paths = journals(self._directory)
         for name, offsets in self._offsets_in_table(set(self._unsealed)).items():
             self._with_row[name] |= offsets
-        rows = chain(self._true_rows(journal_paths), self._rebuilt_rows(journal_paths))
+        rows = chain(
+            self._true_rows(journal_paths), self._rebuilt_rows(journal_paths), self._no_rows_of_damage()
+        )
         first = next(rows, None)
         if first is not None or journal_paths:
             # Arrow is loaded where there is anything to repair: most crawls begin in a new directory.
             from amicrawl.record.table import write_table  # noqa: PLC0415
 
             write_table(self._directory, chain([first] if first else [], rows), disk=self._disk)
-        for path in self._damaged:
-            rename_durably(path, path.with_suffix(".damaged"), disk=self._disk)
         remove_taken_in(self._directory, disk=self._disk)
         for file in self._unsealed.values():
             self._seal(file)
@@ -209,6 +209,15 @@ class _Repair:
                         self._result.rows_rebuilt += 1
                         row = row_of(rebuilt(path, member, warc_file=name))
                         yield tuple(row[column] for column in NAMES)
+
+    def _no_rows_of_damage(self) -> Iterator[RowTuple]:
+        """Yield no row, and copy the damaged journals, which are known when all rows were read.
+
+        Before there is a table that names them as taken in: those that one names are removed.
+        """
+        for path in sorted(self._damaged):
+            _save_from(path, 0, path.with_suffix(".damaged"), disk=self._disk)
+        yield from ()
 
     def _note_rows_of_sealed_files(self, paths: list[Path]) -> None:
         """Note which records of sealed files have a row; damaged lines may be those of others.
@@ -335,11 +344,15 @@ def _seal(file: _UnsealedFile, *, disk: Disk) -> SealedFile | None:
 
 
 def _save_tail(file: _UnsealedFile, *, disk: Disk) -> None:
-    path = file.path.with_name(file.name + TAIL_SUFFIX)
-    output = OutputFile.replacing(path, disk=disk)
+    _save_from(file.path, file.kept, file.path.with_name(file.name + TAIL_SUFFIX), disk=disk)
+
+
+def _save_from(path: Path, start: int, target: Path, *, disk: Disk) -> None:
+    """Have *target* hold what *path* does from the offset *start* on."""
+    output = OutputFile.replacing(target, disk=disk)
     try:
-        with explained(file.path, "read"), file.path.open("rb") as stream:
-            stream.seek(file.kept)
+        with explained(path, "read"), path.open("rb") as stream:
+            stream.seek(start)
             while block := stream.read(_COPY_BLOCK):
                 output.write(block)
         output.seal()
