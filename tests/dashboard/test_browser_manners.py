@@ -186,6 +186,22 @@ def test_a_long_note_does_not_cover_the_word_before_it(
         assert setting.locator(":scope > :first-child").evaluate(covered) <= 0
 
 
+def test_no_name_reaches_over_the_figures_beside_it(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    name = "a-submitter-with-the-name-of-its-whole-department-and-of-its-house"
+    running_job(store, "https://a.example/", started_by=name, settings={"note": "why " * 40})
+    running_job(store, "https://b.example/", started_by=name).end()
+    with open_page(browser, width=1400) as page:
+        for path in ("/", "/finished"):
+            visit(page, f"{address}{path}")
+            beyond = """(rows) => rows.map((row) => Math.max(...[...row.children].map((part) =>
+              part.getBoundingClientRect().right)) - row.parentElement.getBoundingClientRect().right)"""
+            found = page.locator("tbody .about").evaluate_all(beyond)
+            assert found
+            assert max(found) <= 0, path
+
+
 def test_of_one_thing_one_is_told(browser: Browser, store: JobStore, address: str) -> None:
     job = running_job(store, settings={"note": ""})
     job.tell(pages(job, 20, 1))
