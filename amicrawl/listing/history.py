@@ -147,7 +147,8 @@ class HistoryFile:
 
     def note(self, at: float, state: str, numbers: Mapping[str, int]) -> None:
         """Note a moment *at*, Unix seconds, if one is due."""
-        if at < self._next:
+        # A clock that was set back is no reason to wait until it has caught up.
+        if self._next - self.every <= at < self._next:
             return
         # A timer that comes a little early is in time.
         self._next = at + 0.9 * self.every

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.message import end_of_head, unfinished_blank_line
 from amicrawl.reading.framing import (
-    ARC_LINE,
     ARC_LINE_LIMIT,
     HEAD_LIMIT,
     USUAL_HEAD,
@@ -325,8 +324,12 @@ class _FlowReader(PieceBuffer):
             return ended
         if WARC_BEGIN.match(rest):
             return True
+        if not self._arc:
+            return False
+        line, end, _ = rest.partition(b"\n")
         # A line that has no end is one that is cut: by the end of the file, or by that of what was seen.
-        return self._arc > 0 and (b"\n" not in rest or ARC_LINE.match(rest) is not None)
+        # Others are read as a header is, which takes more than a search among other bytes may.
+        return not end or arc_head(line + end, major=self._arc) is not None
 
     def _true_end(self, block_start: int) -> int | None:
         """Find where a block ends whose declared end is none, and go to the next record, or the end.

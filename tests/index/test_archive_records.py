@@ -210,6 +210,19 @@ def test_records_behind_garbage_are_read(tmp_path: Path) -> None:
         assert [fault.offset for fault in broken] == [len(pack(WARCS[:2]))]
 
 
+@pytest.mark.parametrize("pack", [packed, b"".join, lambda records: gzip_member(b"".join(records))])
+@pytest.mark.parametrize("line", [b"10.0.0.1 200804302048 text/html", b"a.host 20080430204825 no-type"])
+def test_an_arc_record_is_found_behind_another_however_its_line_is_written(
+    line: bytes, pack: Callable[[list[bytes]], bytes], tmp_path: Path
+) -> None:
+    block = b"HTTP/1.0 200 OK\r\n\r\nold"
+    old = b"%s %s %d\n%s\n" % (URIS[1].encode(), line, len(block), block)
+    found, _ = read(tmp_path / "x.arc", pack([*ARCS[:2], old, *ARCS[3:]]))
+    assert uris(found) == URIS
+    assert [record.block for record in found[1:]] == [PAGES[0], block, *PAGES[2:]]
+    assert all(record.whole for record in found)
+
+
 @pytest.mark.parametrize("wrong", ["300", "1", "99999999", "", "-1", "many", "9" * 30])
 @pytest.mark.parametrize("name", ["x.warc", "x.warc.gz", "whole.warc.gz"])
 def test_a_wrong_length_costs_no_other_record(wrong: str, name: str, tmp_path: Path) -> None:

@@ -45,6 +45,15 @@ def test_moments_are_as_far_apart_as_the_file_says(tmp_path: Path) -> None:
     assert len(read_history(tmp_path).moments) in range(5, 7)
 
 
+def test_a_clock_that_is_set_back_does_not_end_the_moments(tmp_path: Path) -> None:
+    file = begun(tmp_path, 9000.0)
+    for second in range(5):
+        file.note(9000.0 + second, "running", {"ok": second})
+    for second in range(5):
+        file.note(5000.0 + second, "running", {"ok": 5 + second})
+    assert [moment.numbers["ok"] for moment in read_history(tmp_path).moments] == list(range(10))
+
+
 def test_a_year_stays_within_the_limit_evenly_spread_and_with_its_starts(tmp_path: Path) -> None:
     limit = 8192
     for run in range(3):
