@@ -147,7 +147,7 @@ class HistoryFile:
 
     def note(self, at: float, state: str, numbers: Mapping[str, int]) -> None:
         """Note a moment *at*, Unix seconds, if one is due."""
-        # A clock that was set back is no reason to wait until it has caught up.
+        # Where the clock was set back, nothing waits until it has caught up.
         if self._next - self.every <= at < self._next:
             return
         # A timer that comes a little early is in time.

@@ -96,3 +96,17 @@ def test_what_is_no_table_is_refused_with_a_sentence(tmp_path: Path) -> None:
 def test_it_cannot_list_hosts() -> None:
     done = CliRunner().invoke(app, ["summary", "--quick", "--report", "x.parquet"])
     assert getattr(done.exception, "exit_code", None) == ExitCode.USAGE
+
+
+def test_a_name_with_an_asterisk_is_no_pattern(tmp_path: Path) -> None:
+    rows: list[dict[str, object]] = [
+        {
+            "fetch_time": datetime(2026, 1, 1),  # noqa: DTZ001
+            "fetch_status": 200,
+            "content_mime_type": "text/html",
+            "warc_record_length": 10,
+        }
+    ]
+    table(tmp_path / "ab.parquet", rows)
+    for name in ("a*.parquet", "a?.parquet", "a[b].parquet"):
+        assert count_narrow([table(tmp_path / name, rows)]).captures == 1, name

@@ -22,7 +22,7 @@ from amicrawl.archive.table.named_queries import macros, named_queries, named_qu
 from amicrawl.archive.table.query import QueryTable
 from amicrawl.archive.table.schema import SCHEMAS
 from amicrawl.disk import Disk
-from amicrawl.errors import UsageError
+from amicrawl.errors import InputError, UsageError
 from amicrawl.record.table import CAPTURES
 
 if TYPE_CHECKING:
@@ -342,3 +342,16 @@ def test_a_value_stays_a_value(tables: dict[str, Path]) -> None:
     with QueryTable(tables["eot"]) as table:
         hostile = "' OR 1 = 1 --"
         assert values_of(table.ask(named_query("get_records_of_domain"), {"domain": hostile})) == []
+
+
+def test_a_name_that_would_stand_for_other_files_too_is_refused(
+    tables: dict[str, Path], tmp_path: Path
+) -> None:
+    content = next(tables["eot"].rglob("*.parquet")).read_bytes()
+    (tmp_path / "a*.parquet").write_bytes(content)
+    with QueryTable(tmp_path / "a*.parquet") as alone:
+        (whole,) = alone.ask_sql("SELECT count(*) AS n FROM ccindex").batches
+    assert whole["n"].to_pylist() == [pq.read_metadata(tmp_path / "a*.parquet").num_rows]
+    (tmp_path / "ab.parquet").write_bytes(content)
+    with pytest.raises(InputError, match="cannot be distinguished from files beside it"):
+        QueryTable(tmp_path)

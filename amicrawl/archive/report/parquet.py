@@ -9,6 +9,7 @@ from the narrow columns of a table, at many million rows a second: the keys alon
 
 from __future__ import annotations
 
+import glob
 import re
 from collections import Counter
 from itertools import chain
@@ -282,7 +283,7 @@ def count_narrow(paths: Sequence[str], *, threads: int = 2) -> Counts:
             path = file.as_path
             _check_narrow(path)
             try:
-                groups = connection.execute(_GROUPS, {"file": str(path)}).fetchall()
+                groups = connection.execute(_GROUPS, {"file": glob.escape(str(path))}).fetchall()
             except duckdb.Error as error:
                 raise DamagedFileError(path, 0, f"rows that cannot be read ({error})") from error
             for group in groups:

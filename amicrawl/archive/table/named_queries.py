@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import csv
 import functools
+import glob
 import re
 from dataclasses import dataclass
 from importlib import resources
@@ -247,7 +248,7 @@ def ranking_of_file(path: Path) -> str:
     cells, site, rank, header = _layout(path)
     columns = ", ".join(f"'c{number}': 'VARCHAR'" for number in range(cells))
     rows = (
-        f"read_csv({quoted(str(path.absolute()))}, header = false, skip = {int(header)}, "
+        f"read_csv({quoted(glob.escape(str(path.absolute())))}, header = false, skip = {int(header)}, "
         f"delim = ',', quote = '\"', columns = {{{columns}}})"
     )
     place = "row_number() OVER ()" if rank is None else f"CAST(c{rank} AS BIGINT)"

@@ -88,6 +88,7 @@ class QueryTable:
         self._restricted = restricted
         self._files = table_files(path)
         for file in self._files:
+            _check_name(file)
             _check_size(file)
         self._kept = ExitStack()
         try:
@@ -266,6 +267,16 @@ def table_files(path: Path) -> list[Path]:
             "that amicrawl table wrote, a captures.parquet, or a directory with either."
         )
     return files
+
+
+def _check_name(file: Path) -> None:
+    """Raise InputError where the engine would take the name of *file* for a pattern of others, too."""
+    # Written as a pattern of itself alone, it is none of the files that a locked engine may read.
+    if {*glob.glob(str(file))} - {str(file)}:  # noqa: PTH207
+        raise InputError(
+            f"{file} cannot be distinguished from files beside it: an asterisk, a question mark or a "
+            "bracket in a name stands for other characters here. Rename it."
+        )
 
 
 def _check_size(file: Path) -> None:
