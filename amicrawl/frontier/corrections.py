@@ -130,6 +130,8 @@ class Corrections:
         self._lapsed = set(lapsed)
         self._rows_before = len(partition.state.rows)
         self._renewed: set[int] = set()
+        self._hours_before: dict[int, int] = {}
+        """The hour at which the wheel still has a row that was made due before it, by number."""
 
     def settle(self, key: UrlKey, outcome: Outcome, hour: int) -> bool:
         """Settle the row at *key* with an *outcome* of the hour *hour*; False if it was settled since.
@@ -147,6 +149,13 @@ class Corrections:
             return False
         known = offer_of(self._partition, row, self._revisits).seed
         self._settling.settle(number, row, known, outcome, was=row.status, hour=hour)
+        return True
+
+    def has_come_before(self, number: int, hour: int) -> bool:
+        """Return whether row *number*, which the wheel has at *hour*, was made due before; once."""
+        if self._hours_before.get(number, hour + 1) > hour:
+            return False
+        del self._hours_before[number]
         return True
 
     def renew(self, offer: Offer, *, hour: int) -> bool:
@@ -203,6 +212,8 @@ class Corrections:
             return False
         if was == Status.TRAPPED and self._admission is not None:
             self._admission.released(key.host)
+        if was in WAITING:
+            self._hours_before[number] = row.next_due
         row = row._replace(status=Status.SCHEDULED, next_due=0)
         if is_lost:
             row = row._replace(etag_ref=0, last_modified=0, content_fp=0)

@@ -275,6 +275,8 @@ class DurableFrontier(FrontierParts):
         hour = self._hour = int(self._wall() // HOUR)
         self._hour_ends = (hour + 1) * HOUR
         for number in self._wheel.fire(hour).tolist():
+            if self._corrections.has_come_before(number, hour):
+                continue
             row = self.partition.get(number)
             # A row that was settled meanwhile is in the wheel once more, at its new hour.
             if 0 < row.next_due <= hour and (
