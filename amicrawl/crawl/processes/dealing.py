@@ -147,7 +147,7 @@ class Dealing:
         """Begin the `crawl.json` of the whole, from what the first child says of itself."""
         first = next((each for each in listings if each), {})
         settings = {**first.get("settings", {}), "out": str(self._directory)}
-        # The directory and the shard are those that the parent has told the child.
+        # The directory and the shard are those that the parent has given the child.
         whole = {"out": str(self._directory), "shard": "0", "shards": "1"}
         asked = {**first.get("asked", {}), **whole, "processes": str(len(listings))}
         started = min((each["started"] for each in listings if each.get("started")), default="")
