@@ -456,18 +456,19 @@ def test_why_lines_are_not_in_table_or_summary_is_in_the_report(tmp_path: Path) 
         assert reason in again.stdout
 
 
-def test_files_of_earlier_runs_that_are_not_named_are_counted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_files_of_earlier_runs_that_are_not_named_are_counted(tmp_path: Path, scheme: str) -> None:
     out = tmp_path / "out"
     for name in ("x.warc.gz", "y.warc.gz"):
         write_pages(tmp_path / name, pages(0))
-    arguments = ("-o", out, "-j", "1", "--products", "cdxj,table")
+    arguments = ("-o", f"{scheme}{out}", "-j", "1", "--products", "cdxj,table")
     alone = run(tmp_path / "x.warc.gz", *arguments)
-    assert (report(out)["not_named"], "earlier" in alone.stdout) == (0, False)
+    assert (report(out)["not_named"], "earlier runs" in alone.stdout) == (0, False)
     other = run(tmp_path / "y.warc.gz", *arguments)
     assert report(out)["not_named"] == 1
     assert "\n1 file of earlier runs not named in this one: " in other.stdout
     both = run(tmp_path / "x.warc.gz", tmp_path / "y.warc.gz", *arguments)
-    assert (report(out)["not_named"], "earlier" in both.stdout) == (0, False)
+    assert (report(out)["not_named"], "earlier runs" in both.stdout) == (0, False)
 
 
 def test_a_file_does_not_take_the_place_of_another_with_its_name(tmp_path: Path) -> None:

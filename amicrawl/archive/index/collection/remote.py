@@ -31,7 +31,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import InputError, OutputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from amicrawl.archive.index.collection.collecting import Event, Failed, Run, RunState
     from amicrawl.archive.index.collection.file import FileOutcome, ReadProgress
@@ -92,6 +92,7 @@ def collect_placed(
     waiting = []
     with reachable(jobs[0].out):
         there = jobs[0].out.files() if not again else {}
+        collected.not_named = _not_named(there, jobs)
         for placed in jobs:
             known = _known(placed, there)
             if known is None and not again:
@@ -105,6 +106,12 @@ def collect_placed(
     do_waiting(run, waiting, collected, show=show, came=came)
     in_order(collected, jobs)
     return collected
+
+
+def _not_named(there: Iterable[str], jobs: Sequence[PlacedJob]) -> int:
+    """Return of how many files besides those of *jobs* there are marks among the files *there*."""
+    marks = {file for file in there if file.endswith(".json") and file.rpartition("/")[0] == MARKS}
+    return len(marks - {f"{MARKS}/{placed.job.mark.name}" for placed in jobs})
 
 
 def do_placed(placed: PlacedJob, report: Callable[[ReadProgress], None]) -> FileOutcome:
