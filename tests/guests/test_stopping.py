@@ -59,6 +59,23 @@ def test_a_crawl_whose_job_directory_is_full_ends_with_a_sentence_and_is_resumed
     assert read == {str(number) for number in range(PAGES)}
 
 
+def test_a_journal_that_is_none_ends_the_crawl_with_a_sentence_and_costs_nothing(tmp_path: Path) -> None:
+    journal = tmp_path / "job" / "requests.sqlite"
+    with GuestServer(respond) as server:
+        stops = {"CLOSESPIDER_PAGECOUNT": "5"}
+        stopped = run_on(server, "walking.py", tmp_path, has_line=True, settings=stops)
+        journal.write_bytes(b"no database" * 1000)
+        refused = run_on(server, "walking.py", tmp_path, has_line=True)
+        journal.unlink()
+        resumed = run_on(server, "walking.py", tmp_path, has_line=True)
+    assert "job/requests.sqlite cannot be read: file is not a database. Move it away" in refused.log
+    assert "Closing spider (output_failed)" in refused.log
+    assert "Traceback" not in refused.log
+    assert not refused.requested
+    requested = [each for ran in (stopped, resumed) for each in ran.requested]
+    assert sorted(requested) == sorted(f"GET /{number}" for number in range(PAGES))
+
+
 def test_a_spider_gets_nothing_of_another_one_that_was_stopped_in_the_same_directory(
     tmp_path: Path,
 ) -> None:

@@ -27,7 +27,7 @@ from scrapy.utils.request import request_from_dict
 
 from amicrawl.crawl.internals import requests_in_progress
 from amicrawl.crawl.run import run_of
-from amicrawl.errors import OutputError
+from amicrawl.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,13 +53,13 @@ class KeptScheduler(Scheduler):
         directory = job_dir(self._crawler.settings)
         assert directory is not None
         assert self.dqdir is not None
-        self._journal = RequestJournal(Path(directory) / _JOURNAL)
+        self._has_failed = False
+        """Whether the directory could not be read or written to; it is left as it is from then on."""
+        self._journal = self._journal_at(Path(directory) / _JOURNAL)
         self._taken: dict[Request, int] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._held_back: _HeldBack | None = None
         """The file of the duplicate filter, where that has one."""
-        self._has_failed = False
-        """Whether the directory could not be written to; it is left as it is from then on."""
         if self._journal.state is JournalState.OPEN:
             shutil.rmtree(self.dqdir)
             Path(self.dqdir).mkdir()
@@ -69,7 +69,7 @@ class KeptScheduler(Scheduler):
             self.df.file = self._held_back  # type: ignore[assignment]
         if self._journal.state is JournalState.OPEN:
             self._restore()
-        elif self._journal.state is JournalState.NEW:
+        elif self._journal.state is JournalState.NEW and not self._has_failed:
             self._take_over()
         self._write()
         return opened
@@ -121,6 +121,20 @@ class KeptScheduler(Scheduler):
         if is_written:
             self._journal.add(request, self.spider)
         return is_written
+
+    def _journal_at(self, path: Path) -> RequestJournal:
+        """Open the journal *path*; where it is none, end the crawl before its first request."""
+        try:
+            return RequestJournal(path)
+        except (sqlite3.Error, ValueError) as error:
+            self._has_failed = True
+            run_of(self._crawler).fail(
+                InputError(
+                    f"{path} cannot be read: {error}. Move it away to go on from Scrapy's own queues, "
+                    "or start with another JOBDIR."
+                )
+            )
+            return RequestJournal(":memory:")
 
     def _restore(self) -> None:
         """Put what is in the journal back into the queues, under its number there."""
@@ -197,7 +211,7 @@ class JournalState(IntEnum):
 class RequestJournal:
     """Requests that are not done, by number, in a database that a kill leaves whole."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path | str) -> None:
         self._database = sqlite3.connect(path, isolation_level=None)
         self._database.executescript(
             "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
