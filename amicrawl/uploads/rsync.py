@@ -50,6 +50,8 @@ _PATH = re.compile(r"(?:/[A-Za-z0-9_][A-Za-z0-9._+=-]*)+/?")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(?:/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 _ENTRY = re.compile(r"-\S{9,}\s+([0-9,]+) ")
 _MISSING = ("No such file or directory", "Unknown module")
+_MISSING_CODES = {3, 5, 11, 23}
+"""How rsync ends where a file, module or parent is missing there; where ssh fails it ends otherwise."""
 _MOST_TEXT = 2000
 
 
@@ -153,7 +155,9 @@ class RsyncBucket:
             return done.stdout.decode("utf-8", "replace")
         said = " ".join(done.stderr.decode("utf-8", "replace").split())[:_MOST_TEXT]
         fault = f"rsync ended with code {done.returncode}: {said or 'it gave no reason'}"
-        raise (FileNotFoundError if any(words in said for words in _MISSING) else OSError)(fault)
+        # The words alone may be those of ssh, on a key that is not here.
+        is_missing = done.returncode in _MISSING_CODES and any(words in said for words in _MISSING)
+        raise (FileNotFoundError if is_missing else OSError)(fault)
 
 
 def _checked(name: str) -> str:

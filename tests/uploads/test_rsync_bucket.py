@@ -174,6 +174,22 @@ def test_a_directory_is_reached_over_ssh(tmp_path: Path) -> None:
     assert "-p 2222" in (tmp_path / "arguments").read_text()
 
 
+def test_an_ssh_that_fails_is_not_taken_for_a_place_without_files(tmp_path: Path) -> None:
+    out = crawl(tmp_path / "out")
+    (programs := tmp_path / "programs").mkdir()
+    # What ssh writes where a key that its configuration names is not there, and the host is away.
+    (programs / "ssh").write_text(
+        "#!/bin/sh\n"
+        'echo "Warning: Identity file k not accessible: No such file or directory." >&2\n'
+        "exit 255\n"
+    )
+    (programs / "ssh").chmod(0o755)
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
+    failed = command(out, "rsync+ssh://far.example/data/run", PATH=path)
+    assert failed.returncode == ExitCode.OUTPUT, failed.stderr
+    assert "cannot be reached" in failed.stderr
+
+
 def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(
     daemon: RsyncDaemon, tmp_path: Path
 ) -> None:
