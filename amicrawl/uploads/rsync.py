@@ -155,7 +155,7 @@ class RsyncBucket:
             return done.stdout.decode("utf-8", "replace")
         said = " ".join(done.stderr.decode("utf-8", "replace").split())[:_MOST_TEXT]
         fault = f"rsync ended with code {done.returncode}: {said or 'it gave no reason'}"
-        # The words alone may be those of ssh, on a key that is not here.
+        # The words alone may be of a program that is not here: ssh, or that of its `ProxyCommand`.
         is_missing = done.returncode in _MISSING_CODES and any(words in said for words in _MISSING)
         raise (FileNotFoundError if is_missing else OSError)(fault)
 

@@ -177,11 +177,9 @@ def test_a_directory_is_reached_over_ssh(tmp_path: Path) -> None:
 def test_an_ssh_that_fails_is_not_taken_for_a_place_without_files(tmp_path: Path) -> None:
     out = crawl(tmp_path / "out")
     (programs := tmp_path / "programs").mkdir()
-    # What ssh writes where a key that its configuration names is not there, and the host is away.
+    # What ssh writes, and its exit code, where the program of its `ProxyCommand` is not there.
     (programs / "ssh").write_text(
-        "#!/bin/sh\n"
-        'echo "Warning: Identity file k not accessible: No such file or directory." >&2\n'
-        "exit 255\n"
+        '#!/bin/sh\necho "/bin/sh: line 1: /opt/hop: No such file or directory" >&2\nexit 255\n'
     )
     (programs / "ssh").chmod(0o755)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
