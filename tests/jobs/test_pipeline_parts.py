@@ -7,7 +7,7 @@ import json
 import threading
 import time
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
@@ -36,7 +36,7 @@ from amicrawl.fleet.checkpoints.job_bucket import end_of_finished, fetch, fetch_
 from amicrawl.fleet.database.connection import JobStore, connect
 from amicrawl.fleet.jobs.attempt import JobAttempt, Workshop, fetching, slot_after
 from amicrawl.fleet.jobs.child import Child
-from amicrawl.fleet.jobs.ending import EndVerdict, Reaper, sentence, verdict
+from amicrawl.fleet.jobs.ending import Ending, EndVerdict, Reaper, sentence, verdict
 from amicrawl.fleet.jobs.pipeline_record import (
     PipelineIdentity,
     PipelineRecord,
@@ -606,6 +606,39 @@ def test_a_job_is_given_back_once_its_lease_has_been_expired_for_a_while(store: 
     now = 151.5
     assert reaper.reap() == {IDENT: GivenBack.QUEUED}
     assert raw(store).lrange("pending", 0, -1) == [IDENT]
+
+
+def test_a_job_that_is_aborted_before_its_files_are_fetched_says_where_they_are(
+    store: JobStore, tmp_path: Path
+) -> None:
+    base = "a.example-inf-20261122-120000-eed6r"
+    job: dict[Any, Any] = {"url": "http://a.example/", "fetch_depth": "inf", "log_key": f"{IDENT}_log"}
+    store.client.hset(store.keys.job(IDENT), mapping=job | {"abort_requested": "true"})
+    claimed: dict[Any, Any] = {"directory": base, "store": "of-another", "checkpoint": "0"}
+    store.client.hset(store.keys.claim(IDENT), mapping=claimed | {"attempt": "1", "state": "queued"})
+    store.client.lpush(store.keys.queue("pending"), IDENT)
+    claims = Claims(store, has_bucket=True)
+    claim = claims.reserve(["pending"], "pipeline:x", timedelta(seconds=30), store_id="ours")
+    assert claim is not None
+    workshop = Workshop(tmp_path, "ours", lambda *_: [], {}, 30, Disk(), bucket=tmp_path.as_uri())
+    attempt = JobAttempt(
+        claim,
+        HeartbeatMonitor(30, time.monotonic()),
+        inbox=Inbox(clock=time.time, room=100),
+        checkpoints=Checkpoints("", every=1, now=0, slot=0),
+    )
+    attempt.fault = "s3://bucket cannot be reached"
+    ending, judged = Ending(store, claims, workshop), None
+    while judged is None:
+        judged = ending.report(attempt)
+    assert judged is EndVerdict.ABORTED
+    entries = store.client.zrange(f"{IDENT}_log", 0, -1)
+    elsewhere, end = [json.loads(str(entry))["message"] for entry in entries]
+    assert elsewhere == (
+        "Attempt 2 began no crawl here: s3://bucket cannot be reached. What was archived before is in "
+        f"{base} of the data directory with the ID of-another, and in the bucket with checkpoint 0\n"
+    )
+    assert end == f"Finished RsyncUpload for Item {IDENT}: the job was aborted\n"
 
 
 def test_a_pipeline_is_told_to_drain_by_its_name_or_key(store: JobStore, tmp_path: Path) -> None:

@@ -166,6 +166,11 @@ class Ending:
         record = hash_at(self._store, self._store.keys.job(ident))
         info = info_of(record, claim, exit_code=attempt.exit_code)
         word = "was aborted" if record.get("aborted") else "has completed"
+        if self._is_elsewhere(attempt) and not attempt.has_last_words:
+            # Its record, which says where, is kept for seconds.
+            words = _left_elsewhere(claim, attempt.fault)
+            attempt.inbox.tell(words)
+            logger.warning("Job %s: %s", ident, words)
         # ArchiveBot's page takes a job for finished at the first words of this.
         self._last_words(attempt, f"Finished RsyncUpload for Item {ident}: the job {word}")
         if claim.directory:
@@ -180,6 +185,13 @@ class Ending:
         if reply is Finished.GONE:
             self._claims.give_back(ident, claim.token, Happened.DRAINED)
         logger.info("Job %s: %s", ident, reply)
+
+    def _is_elsewhere(self, attempt: JobAttempt) -> bool:
+        """Tell whether *attempt* began no crawl, and what others have archived is not here."""
+        directory = attempt.claim.directory
+        return bool(
+            attempt.exit_code is None and directory and not (self._workshop.data / directory).is_dir()
+        )
 
     def _settle(self, attempt: JobAttempt, account: Account) -> None:
         from amicrawl.fleet.jobs.accounting import settle  # noqa: PLC0415  # as in `JobAttempt.count`
@@ -247,6 +259,16 @@ def _judged(attempt: JobAttempt, *, asked: bool) -> EndVerdict:
     if asked:
         return EndVerdict.ABORTED
     return EndVerdict.RELEASED if attempt.was_stopped else EndVerdict.UNABLE
+
+
+def _left_elsewhere(claim: Claim, fault: str) -> str:
+    """Say where the archive of a job is that has ended without a crawl here, for *fault*."""
+    why = fault or "its end was requested before"
+    slot = f", and in the bucket with checkpoint {claim.checkpoint}" if claim.checkpoint else ""
+    return (
+        f"Attempt {claim.attempt} began no crawl here: {why}. What was archived before is in "
+        f"{claim.directory} of the data directory with the ID {claim.store}{slot}"
+    )
 
 
 def _report_failed(store: JobStore, ident: str, why: str, value: str = "") -> None:
