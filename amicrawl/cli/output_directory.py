@@ -60,15 +60,18 @@ def upload(
         files = [*uploads.warc_files(), *uploads.closing_files(frontier=frontier)]
         if not files:
             raise InputError(f"{directory} holds no crawl. Give the output directory of one.")
+        here = {file.name for file in files}
+        gone = [name for name in uploads.find_gone() if name not in here]
         left = _send(uploads, files)
         uploads.publish()
         _print_missing(uploads.missing())
+        _print_gone(gone, to)
     if left:
         raise OutputError(
             f"Not uploaded: {left} of {counted(len(files), 'file')}. All are still there; run the same "
             "command again."
         )
-    there = uploads.uploaded.values()
+    there = [file for name, file in uploads.uploaded.items() if name not in gone]
     size = human_size(sum(file.size for file in there))
     typer.echo(f"In {to}, verified: {counted(len(there), 'file')}, {size}.")
 
@@ -97,6 +100,15 @@ def _send(uploads: Uploads, files: list[SealedFile]) -> int:
             left += 1
             typer.echo(f"amicrawl: {harmless(str(error), limit=2000)}", err=True)
     return left
+
+
+def _print_gone(names: list[str], to: str) -> None:
+    if names:
+        typer.echo(
+            f"{counted(len(names), 'file')} uploaded before ({harmless(names[0])}): not in {to} any "
+            "more, and not here.",
+            err=True,
+        )
 
 
 def _print_missing(names: list[str]) -> None:

@@ -115,6 +115,8 @@ class Uploads:
         self._manifest = manifest_for(directory, bucket)
         self._published = b""
         """What is known to be the manifest in the bucket."""
+        self._gone: set[str] = set()
+        """Files of the manifest that the bucket does not have any more."""
         self._verified: set[str] = set()
         """Files that this object has seen whole in the bucket."""
 
@@ -168,6 +170,18 @@ class Uploads:
             and not (self._directory / file.name).exists()
         ]
 
+    def find_gone(self) -> list[str]:
+        """Return the names of files that are listed and not in the bucket, or not with their size.
+
+        `upload` sends them again. Those of an item are not looked for: that would take long. Raises
+        OutputError where the bucket does not respond.
+        """
+        for name, file in self.uploaded.items() if self._item is None else ():
+            with self._explained(name):
+                if self._bucket.size(name) != file.size:
+                    self._gone.add(name)
+        return sorted(self._gone)
+
     def closing_files(self, *, frontier: bool = False) -> list[SealedFile]:
         """Return what goes up at the end: the index, the frontier if requested, `crawl.json`."""
         names = [TABLE_NAME, FILE_NAME]
@@ -186,12 +200,15 @@ class Uploads:
         of no use, StoppedError where it was stopped.
         """
         entry = self._manifest.files.get(file.name)
-        is_listed = entry is not None and entry.file.sha256 == file.sha256
+        is_listed = (
+            entry is not None and entry.file.sha256 == file.sha256 and file.name not in self._gone
+        )
         if not is_listed or (self._removes(file) and file.name not in self._verified):
             self._see_it_there(file)
             self._manifest.files[file.name] = Uploaded(file, warc_date(self._now()))
             self._manifest.begun.discard(file.name)
             self._manifest.write(self._directory, disk=self._disk)
+            self._gone.discard(file.name)
             self._verified.add(file.name)
         # An item takes long over each file: its list is there for what is removed, and at the end.
         if self._item is None or self._removes(file) or not file.name.endswith(SUFFIX):

@@ -530,6 +530,33 @@ def test_the_command_uploads_to_s3_and_removes_what_it_has_verified(
     assert "amicrawl repair" in unfinished.stderr
 
 
+def test_the_command_sends_again_what_is_gone_from_the_bucket(out: Path, tmp_path: Path) -> None:
+    bucket = tmp_path / "bucket"
+    assert command(out, bucket.as_uri()).returncode == ExitCode.DONE
+    (bucket / WARCS[0]).unlink()
+    (bucket / "crawl.json").write_bytes(b"cut")
+    again = command(out, bucket.as_uri())
+    assert again.returncode == ExitCode.OUTPUT
+    assert "holds another crawl.json" in again.stderr
+    assert (bucket / WARCS[0]).read_bytes() == (out / WARCS[0]).read_bytes()
+    (bucket / "crawl.json").unlink()
+    done = command(out, bucket.as_uri())
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert (bucket / "crawl.json").read_bytes() == (out / "crawl.json").read_bytes()
+
+
+def test_the_command_says_what_is_neither_here_nor_in_the_bucket_any_more(
+    out: Path, tmp_path: Path
+) -> None:
+    bucket = tmp_path / "bucket"
+    first = command(out, bucket.as_uri(), "--remove")
+    (bucket / WARCS[0]).unlink()
+    again = command(out, bucket.as_uri())
+    assert again.returncode == ExitCode.DONE
+    assert f"1 file uploaded before ({WARCS[0]}): not in {bucket.as_uri()} any more" in again.stderr
+    assert first.stdout != again.stdout
+
+
 def test_the_command_uploads_to_google_cloud_storage(out: Path) -> None:
     original = contents(out)
     with GoogleStore() as store:
