@@ -254,6 +254,8 @@ def check_bucket_url(url: str) -> SplitResult:
         raise UsageError(f"{url!r} is not the URL of a bucket: {error}. {_ADVICE}") from error
     if parts.scheme not in _SCHEMES:
         raise UsageError(f"{url!r} is not the URL of a bucket. {_ADVICE}")
+    if "\0" in unquote(url):
+        raise UsageError(f"A URL of a bucket must not hold a NUL (%00), which no name can. {_ADVICE}")
     if parts.scheme == "file":
         if parts.netloc or not parts.path.strip("/") or parts.query or parts.fragment:
             raise UsageError(f"{url!r} names no directory. {_ADVICE}")

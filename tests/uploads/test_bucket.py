@@ -25,7 +25,7 @@ from amicrawl.listing import CrawlJson
 from amicrawl.listing.files import SealedFile
 from amicrawl.record.repair import repair
 from amicrawl.record.writer import next_number
-from amicrawl.uploads.bucket import DirectoryBucket, ObjectBucket, open_bucket
+from amicrawl.uploads.bucket import DirectoryBucket, ObjectBucket, check_bucket_url, open_bucket
 from amicrawl.uploads.progress import UploadProgress
 from amicrawl.uploads.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
 
@@ -494,6 +494,13 @@ def test_a_directory_is_made_only_where_its_parent_is_there(tmp_path: Path) -> N
     assert (tmp_path / "new").is_dir()
     with pytest.raises(UsageError, match="No such file"):
         open_bucket((tmp_path / "not mounted" / "new").as_uri(), disk=Disk())
+
+
+@pytest.mark.parametrize("start", ["file:///tmp/a", "s3://archive/a", "rsync://a.example/module"])
+def test_no_bucket_is_named_with_a_nul(start: str) -> None:
+    check_bucket_url(f"{start}/b")
+    with pytest.raises(UsageError, match="must not hold a NUL"):
+        check_bucket_url(f"{start}%00/b")
 
 
 @pytest.fixture(scope="module")
