@@ -24,11 +24,10 @@ from amicrawl.archive.index.collection.file import (
     ReadProgress,
     collect_file,
     read_mark,
-    refuse_another,
+    refuse_to_replace,
     wait_for_others,
 )
 from amicrawl.archive.index.collection.products import MARKS, PRODUCTS, FileJob
-from amicrawl.archive.location import Location
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk, explained
 from amicrawl.errors import InputError, OutputError, UsageError
 
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.archive.index.collection.remote import PlacedJob
+    from amicrawl.archive.location import Location
 
     Job: TypeAlias = FileJob | PlacedJob
     Event = workers.JobProgress[Any] | workers.JobDone[Any, FileOutcome] | workers.Lost[Any]
@@ -318,7 +318,7 @@ def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk, *, again
     }
     for job in jobs:
         if marks[job.stem] is None and not again:
-            _refuse_another(job)
+            refuse_to_replace(job)
     waiting = []
     for job in jobs:
         known = marks[job.stem]
@@ -333,14 +333,6 @@ def _waiting(jobs: Sequence[FileJob], collected: Collected, disk: Disk, *, again
             collected.outcomes[job.stem] = known
             collected.before.add(job.stem)
     return waiting
-
-
-def _refuse_another(job: FileJob) -> None:
-    try:
-        data = job.mark.read_bytes()
-    except OSError:
-        return
-    refuse_another(data, job.mark, Location.of(job.source))
 
 
 def _remove_old(job: FileJob, disk: Disk) -> None:

@@ -294,6 +294,15 @@ def refuse_another(data: bytes, mark: object, source: Location) -> None:
         )
 
 
+def refuse_to_replace(job: FileJob) -> None:
+    """Do the same for *job*, whose mark is a file here."""
+    try:
+        data = job.mark.read_bytes()
+    except OSError:
+        return
+    refuse_another(data, job.mark, Location.of(job.source))
+
+
 def _are_one(first: Path, second: Path) -> bool:
     try:
         return first.samefile(second)
