@@ -176,7 +176,7 @@ def test_hostile_pages_are_bounded_and_the_crawl_goes_on(tmp_path: Path) -> None
 
 
 def test_pages_that_go_on_are_left_when_their_time_is_up_and_the_crawl_goes_on(tmp_path: Path) -> None:
-    found = crawled(GOING_ON, tmp_path, page_time=10)
+    found = crawled(GOING_ON, tmp_path, page_time=15)
     # What never gets quiet is read all the same.
     assert found.infos["/restless"]["title"] == "restless"
     # Beyond its requests and its bytes, a page gets nothing, and the index says so. A page whose browser

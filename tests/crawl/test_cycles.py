@@ -67,4 +67,5 @@ def test_a_thousand_fetches_leave_no_cycles(spider: str, kept: bool, tmp_path: P
             timeout=120,
         )
     assert done.returncode == ExitCode.DONE, done.stderr
-    assert int((tmp_path / "found.txt").read_text()) < 100
+    # A connection that both sides close in one moment may leave a dozen objects; all would leave 13,000.
+    assert int((tmp_path / "found.txt").read_text()) < 500
