@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.crawlfile import cookie_field, is_reference, read_cookies, resolve
 from amicrawl.errors import InputError, UsageError
 from amicrawl.fetch import proxy_of
+from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -75,7 +76,7 @@ def read_credentials(config: CrawlConfig, *, base: Path = Path()) -> Credentials
     Raises InputError where one leads nowhere, and UsageError where a setting holds a secret itself.
     """
     auth = {
-        host: _auth(host, override, base)
+        _plain(host): _auth(host, override, base)
         for host, override in config.host_overrides.items()
         if override.get("auth")
     }
@@ -107,12 +108,26 @@ def _auth(host: str, override: Mapping[str, object], base: Path) -> Auth:
         raise InputError(
             f"What auth of the host {host} points at is not user:password on one line. Write it so."
         )
-    port = override.get("auth_port")
-    return Auth(
-        value=b"Basic " + b64encode(secret.encode()),
-        port=int(str(port)) if port else None,
-        allow_plain=bool(override.get("allow_plain")),
+    port, allow_plain = override.get("auth_port"), override.get("allow_plain", False)
+    if port is not None and (type(port) is not int or not 1 <= port <= 65535):
+        raise _refused(host, "auth_port", port, "a whole number from 1 to 65535")
+    # A word would be true whatever it says, and the password go over http.
+    if type(allow_plain) is not bool:
+        raise _refused(host, "allow_plain", allow_plain, "true or false")
+    return Auth(b"Basic " + b64encode(secret.encode()), port, allow_plain)
+
+
+def _refused(host: str, what: str, value: object, must_be: str) -> UsageError:
+    return UsageError(
+        f"Setting AMICRAWL_HOST_OVERRIDES has {what} = {value!r} for {host}: it must be {must_be}."
     )
+
+
+def _plain(host: str) -> str:
+    """Return *host* as it is in the URLs of requests, without the final dot."""
+    target = fetchable(f"http://{host}/")
+    name = host if isinstance(target, Refused) else target.host
+    return name.lower().removesuffix(".")
 
 
 def _proxy(written: str, base: Path) -> str:

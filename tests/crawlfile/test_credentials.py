@@ -8,7 +8,7 @@ import pytest
 
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.credentials import read_credentials, redaction_note
-from amicrawl.errors import AmicrawlError
+from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.fetch.request import without_values
 from amicrawl.urls import Refused, fetchable
 
@@ -52,6 +52,27 @@ def test_a_password_goes_to_its_host_alone(
     tmp_path: Path, url: str, override: dict[str, Any], *, is_told: bool
 ) -> None:
     assert told(tmp_path, url, **override) == is_told
+
+
+@pytest.mark.parametrize(
+    "host", ["A.Example", "a.example.", "b\N{LATIN SMALL LETTER U WITH DIAERESIS}.example"]
+)
+def test_a_password_is_for_a_host_however_its_name_is_written(
+    monkeypatch: pytest.MonkeyPatch, host: str
+) -> None:
+    monkeypatch.setenv("AMICRAWL_TEST_AUTH", "ann:pw")
+    config = CrawlConfig(host_overrides={host: {"auth": "env:AMICRAWL_TEST_AUTH"}})
+    target = fetchable(f"https://{host}/")
+    assert not isinstance(target, Refused)
+    assert read_credentials(config).fields_for(target) == [(b"Authorization", VALUE)]
+
+
+@pytest.mark.parametrize(
+    "override", [{"allow_plain": "false"}, {"auth_port": "x"}, {"auth_port": 0}, {"auth_port": True}]
+)
+def test_where_a_password_goes_is_never_guessed(tmp_path: Path, override: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match=rf"has {next(iter(override))} = .* for a\.example: it must be"):
+        told(tmp_path, "http://a.example/", **override)
 
 
 @pytest.mark.parametrize(
