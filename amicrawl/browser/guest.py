@@ -108,11 +108,12 @@ class BrowserOfGuest(CrawlExtension):
                 provenance, resource_type="websocket",
             )  # fmt: skip
             return ProxyReply(403)
+        fields, hidden = self._run.credentials.added_to(request.fields, target)
         try:
             capture = await self._wire.fetch(
                 WireRequest(
                     url=target.url, wire_url=target.wire_url, method=request.method,
-                    fields=request.fields, body=request.body, timeout=self._timeout,
+                    fields=fields, body=request.body, timeout=self._timeout, hidden=hidden,
                     proxy=self._run.credentials.proxy, max_body=self._max_size,
                 )
             )  # fmt: skip

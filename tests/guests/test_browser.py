@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections import Counter
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from archive_reading import check_sealed, record, rows
 from dashboard.browsing import ARGUMENTS, chromium_path
-from guests.guest_runs import Ran, both, target_of
+from guests.guest_runs import Ran, both, run, target_of
 from loopback import page
 
 if TYPE_CHECKING:
@@ -129,6 +130,34 @@ def test_a_project_whose_browser_is_behind_the_proxy_is_archived_to_the_byte(tmp
         assert block == shown(f"GET {target} HTTP/1.1\r\n\r\n".encode())
     for warc in archived.archive.glob("*.warc.gz"):
         check_sealed(warc)
+
+
+def test_the_browser_of_a_project_behind_the_proxy_sends_the_cookies_of_the_operator(
+    tmp_path: Path,
+) -> None:
+    pytest.importorskip("playwright", reason="playwright is not installed")
+    path = chromium_path()
+    if not path:
+        pytest.skip("Chromium is not installed; make test installs it")
+    cookies = tmp_path / "cookies.txt"
+    cookies.write_text("127.0.0.1\tFALSE\t/\tFALSE\t0\tsid\tgeheim\n")
+    cookies.chmod(0o600)
+    settings = {
+        "DOWNLOAD_HANDLERS": {"http": HANDLER, "https": HANDLER},
+        "PLAYWRIGHT_LAUNCH_OPTIONS": {"executable_path": path, "args": ARGUMENTS, "timeout": 120_000},
+        "DOWNLOAD_TIMEOUT": "100",
+        "AMICRAWL_BROWSER_PROXY": "1",
+        "AMICRAWL_COOKIES": f"file:{cookies}",
+    }
+    arguments = {"meta": json.dumps({"playwright": True})}
+    ran = run(
+        "single_request.py", respond, tmp_path, has_line=True, arguments=arguments, settings=settings
+    )
+    assert ran.returncode == 0, ran.log
+    assert {"GET /", "GET /drawn", "GET /target"} <= set(ran.requested)
+    assert all(b"sid=geheim" in head for _, head in ran.arrivals), ran.arrivals
+    for warc in ran.archive.glob("*.warc.gz"):
+        assert b"geheim" not in gzip.decompress(warc.read_bytes())
 
 
 def _sent(ran: Ran) -> list[list[bytes]]:
