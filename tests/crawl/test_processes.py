@@ -234,6 +234,9 @@ def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp
     parent.wait()
     wait_until(lambda: not any(map(is_alive, children)))
     assert len(web.requested()) < len(web.pages())
+    refused = run(site_line(web, out, "processes=2", "fresh=1"))
+    assert refused.returncode == ExitCode.USAGE, "a crawl that was killed is there"
+    assert "fresh=1 allows none" in refused.stderr
     done = run(site_line(web, out, "processes=3"))
     assert done.returncode == ExitCode.DONE, done.stderr
     assert check_whole(out, runs=2).keys() >= web.pages()
@@ -434,6 +437,15 @@ def test_a_limit_counts_over_all_processes(web: Web, tmp_path: Path) -> None:
     assert re.fullmatch(r"\d+ URLs? not fetched; to resume, run the same command again", said[-2])
     assert said[-1] == f"output in {out}"
     assert 20 <= len(check_whole(out)) < len(web.pages()) + HOSTS
+
+
+def test_a_disk_without_the_room_that_was_set_ends_all_processes_by_that_limit(
+    web: Web, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    done = run(site_line(web, out, "processes=2", AMICRAWL_STOP_FREE=str(1 << 60)))
+    assert done.returncode == ExitCode.LIMIT, done.stderr
+    assert json.loads((out / "crawl.json").read_bytes())["finish_reason"] == "limit-disk"
 
 
 def test_the_control_files_of_the_crawl_steer_all_processes(web: Web, tmp_path: Path) -> None:

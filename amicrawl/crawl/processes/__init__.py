@@ -96,6 +96,7 @@ def _order(
         stop_pages=config.stop_pages,
         stop_bytes=config.stop_bytes,
         stop_errors=config.stop_errors,
+        stop_free=config.stop_free,
         stop_time=config.stop_time,
         drain_time=config.drain_time,
         progress_every=config.progress_every,

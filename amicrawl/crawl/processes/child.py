@@ -141,8 +141,8 @@ def as_child(arguments: Arguments, settings: BaseSettings) -> Arguments:
             "inflight_start": max(1, config.inflight_start // each),
             "inflight_min": max(1, config.inflight_min // each),
             "bandwidth": int(config.bandwidth) // each,
-            # The parent counts, over all processes.
-            **{f"stop_{what}": 0 for what in ("pages", "bytes", "time", "errors")},
+            # The parent counts, over all processes, and says why the crawl ends.
+            **{f"stop_{what}": 0 for what in ("pages", "bytes", "time", "errors", "free")},
         }
     for name, value in changed.items():
         settings.set(PREFIX + name.upper(), value, "cmdline")

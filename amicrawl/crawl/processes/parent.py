@@ -30,6 +30,7 @@ from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, write_control
 from amicrawl.crawl.watching.progress import ParentProgress
 from amicrawl.crawl.watching.screen import fault_line
+from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.listing import HistoryFile
@@ -93,7 +94,7 @@ class Parent:
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             loop.add_signal_handler(number, self._forward, number)
         order, dealing = self._order, self._dealing
-        if order.fresh and (order.directory / "frontier").exists():
+        if order.fresh and (dealing.plan() or (order.directory / "frontier").exists()):
             raise UsageError(
                 f"{order.directory} holds the frontier of a crawl, and fresh=1 allows none."
             )
@@ -253,6 +254,12 @@ class Parent:
         ):
             if limit and reached >= limit:
                 self._end(reason)
+        if (
+            order.stop_free
+            and (free := free_bytes(order.directory)) is not None
+            and free < order.stop_free
+        ):
+            self._end("limit-disk")
 
     def _end(self, reason: str) -> None:
         """End the crawl in order: what is in flight arrives, and links reach the other processes."""

@@ -48,6 +48,7 @@ class Order:
     stop_pages: int = 0
     stop_bytes: int = 0
     stop_errors: int = 0
+    stop_free: int = 0
     stop_time: float = 0.0
     drain_time: float = 20.0
     progress_every: float = 0.0

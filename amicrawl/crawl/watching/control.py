@@ -283,7 +283,7 @@ class Steering:
             "urls": run.urls_by_state,
             "in_flight": run.frontier.in_flight if run.has_frontier else 0,
             "memory": own_memory(),
-            "free": free_bytes(run) or 0,
+            "free": free_bytes(run.config.directory) or 0,
             "counts": run.tally.as_dict(),
             "failures": dict(run.tally.failures.most_common(_MOST_REASONS)),
             "links": {} if run.following is None else dict(run.following.counts),

@@ -144,7 +144,7 @@ class CrawlMetrics:
         sizes = [file.size for file in run.sealed if file.name.endswith(".warc.gz")]
         yield "amicrawl_warc_files_sealed_total", {"": len(sizes)}
         yield "amicrawl_warc_bytes_sealed_total", {"": sum(sizes)}
-        free = free_bytes(run)
+        free = free_bytes(run.config.directory)
         if free is not None:
             yield "amicrawl_output_free_bytes", {"": free}
 

@@ -89,7 +89,9 @@ class StopConditions(CrawlExtension):
     def _look(self) -> None:
         run = self._run
         elapsed = run.clock() - self._started
-        self._end(clock_or_disk_reached(run.config, elapsed=elapsed, free=free_bytes(run)))
+        self._end(
+            clock_or_disk_reached(run.config, elapsed=elapsed, free=free_bytes(run.config.directory))
+        )
 
     def _counted(self, _: CaptureItem) -> None:
         self._end(count_reached(self._run.config, self._run.tally))
@@ -101,10 +103,10 @@ class StopConditions(CrawlExtension):
             self._run.end(reason)
 
 
-def free_bytes(run: Run) -> int | None:
-    """Return how much room is left where the crawl is written to; None where that is not known."""
+def free_bytes(directory: Path) -> int | None:
+    """Return how much room is left for a crawl into *directory*; None where that is not known."""
     try:
-        return shutil.disk_usage(run.config.directory).free
+        return shutil.disk_usage(directory).free
     except OSError:
         return None
 
@@ -122,7 +124,7 @@ class DiskRoom(CrawlExtension):
     """Pauses the run below `AMICRAWL_PAUSE_FREE` free bytes; not there where that is 0."""
 
     def __init__(
-        self, crawler: Crawler, run: Run, *, free: Callable[[Run], int | None] = free_bytes
+        self, crawler: Crawler, run: Run, *, free: Callable[[Path], int | None] = free_bytes
     ) -> None:
         """*free* tells how many bytes are free; None where that is not known, which changes nothing.
 
@@ -136,7 +138,7 @@ class DiskRoom(CrawlExtension):
 
     def look(self) -> None:
         """Measure, and pause or resume accordingly."""
-        free, was_paused = self._free(self._run), self._is_paused
+        free, was_paused = self._free(self._run.config.directory), self._is_paused
         if free is not None:
             self._is_paused = is_full(free, self._run.config.pause_free, was_full=was_paused)
         if free is None or self._is_paused is was_paused:
