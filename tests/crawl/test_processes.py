@@ -224,15 +224,21 @@ def test_a_child_that_is_killed_is_started_again(web: Web, tmp_path: Path) -> No
     assert check_whole(out).keys() >= web.pages()
 
 
-def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp_path: Path) -> None:
+def with_killed_parent(web: Web, directory: Path) -> Path:
+    """Return the output directory of a crawl by two processes whose parent was killed on its way."""
     web.pause = 0.05
-    out, log = tmp_path / "out", tmp_path / "log"
-    parent = begun(site_line(web, out, "processes=2"), log)
+    out = directory / "out"
+    parent = begun(site_line(web, out, "processes=2"), directory / "log")
     wait_until(lambda: len(web.requested()) > 8)
     children = children_of(parent.pid)
     parent.kill()
     parent.wait()
     wait_until(lambda: not any(map(is_alive, children)))
+    return out
+
+
+def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp_path: Path) -> None:
+    out = with_killed_parent(web, tmp_path)
     assert len(web.requested()) < len(web.pages())
     refused = run(site_line(web, out, "processes=2", "fresh=1"))
     assert refused.returncode == ExitCode.USAGE, "a crawl that was killed is there"
@@ -291,14 +297,7 @@ def test_what_was_set_aside_of_damage_in_a_process_stays_with_the_whole(
 def test_what_one_command_is_putting_together_is_left_alone_by_a_second(
     web: Web, tmp_path: Path, processes: str
 ) -> None:
-    web.pause = 0.05
-    out, log = tmp_path / "out", tmp_path / "log"
-    parent = begun(site_line(web, out, "processes=2"), log)
-    wait_until(lambda: len(web.requested()) > 8)
-    children = children_of(parent.pid)
-    parent.kill()
-    parent.wait()
-    wait_until(lambda: not any(map(is_alive, children)))
+    out = with_killed_parent(web, tmp_path)
     plan = out / "processes" / "plan.json"
     plan.write_text(plan.read_text().replace("dealt", "gathering"))
     there = sorted(out.rglob("*"))

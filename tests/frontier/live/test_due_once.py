@@ -21,17 +21,14 @@ HOUR = 3600.0
 URL = "http://a.example/x"
 
 
-@pytest.mark.parametrize(("wait", "again"), [(4, 4), (4, 2), (2, 4)])
-def test_a_busy_url_that_is_offered_again_before_its_hour_is_handed_out_once_when_it_comes(
-    tmp_path: Path, wait: int, again: int
-) -> None:
-    clock = [500_000 * HOUR]
-
-    def opened(*, renews: bool) -> DurableFrontier:
+def busy_twice(directory: Path, clock: list[float], *waits: int) -> DurableFrontier:
+    """Return a frontier, opened the second time, whose URL was busy both times, for *waits* hours."""
+    for renews, hours in zip((False, True), waits, strict=True):
         meta = {IDENTITY: Identity.EXACT.value.encode()}
-        hour = int(clock[0] // HOUR)
-        return DurableFrontier(
-            LivePartition(tmp_path / "frontier", disk=QuickDisk(), hour=hour, meta=meta),
+        frontier = DurableFrontier(
+            LivePartition(
+                directory / "frontier", disk=QuickDisk(), hour=int(clock[0] // HOUR), meta=meta
+            ),
             Gates(0.0, 8),
             HostBreaker(100, max_retries=0),
             InflightLimit(8, 1, 8),
@@ -39,15 +36,21 @@ def test_a_busy_url_that_is_offered_again_before_its_hour_is_handed_out_once_whe
             now=clock[0],
             renews=renews,
         )
-
-    for renews, hours in ((False, wait), (True, again)):
-        frontier = opened(renews=renews)
         assert frontier.offer(Offer(Seed(URL), url_key(URL, Identity.EXACT), Source.SEED))
         dispatch = frontier.next(clock[0])
         assert dispatch is not None
         frontier.settle(dispatch.key, Outcome(status=503, retry_after=hours * HOUR), clock[0])
         if not renews:
             frontier.close()
+    return frontier
+
+
+@pytest.mark.parametrize(("wait", "again"), [(4, 4), (4, 2), (2, 4)])
+def test_a_busy_url_that_is_offered_again_before_its_hour_is_handed_out_once_when_it_comes(
+    tmp_path: Path, wait: int, again: int
+) -> None:
+    clock = [500_000 * HOUR]
+    frontier = busy_twice(tmp_path, clock, wait, again)
     handed_out = []
     for _ in range(6):
         clock[0] += HOUR
@@ -63,27 +66,7 @@ def test_one_that_still_waits_is_not_queued_again_by_the_hour_that_it_had_before
     tmp_path: Path, after: int
 ) -> None:
     clock = [500_000 * HOUR]
-    meta = {IDENTITY: Identity.EXACT.value.encode()}
-
-    def opened(*, renews: bool) -> DurableFrontier:
-        return DurableFrontier(
-            LivePartition(tmp_path / "frontier", disk=QuickDisk(), hour=500_000, meta=meta),
-            Gates(0.0, 8),
-            HostBreaker(100, max_retries=0),
-            InflightLimit(8, 1, 8),
-            wall=lambda: clock[0],
-            now=clock[0],
-            renews=renews,
-        )
-
-    for renews, hours in ((False, 4), (True, 2)):
-        frontier = opened(renews=renews)
-        frontier.offer(Offer(Seed(URL), url_key(URL, Identity.EXACT), Source.SEED))
-        dispatch = frontier.next(clock[0])
-        assert dispatch is not None
-        frontier.settle(dispatch.key, Outcome(status=503, retry_after=hours * HOUR), clock[0])
-        if not renews:
-            frontier.close()
+    frontier = busy_twice(tmp_path, clock, 4, 2)
     other = "http://b.example/"
     for _ in range(after):
         # The wheel is looked at, and its row stays where it is: another comes first.
