@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from pydantic import ValidationError
 
@@ -81,17 +81,19 @@ def unknown_setting(name: str, known: Iterable[str]) -> str:
 
 
 def refuse_near_names(
-    names: Iterable[str], *, ours: Collection[str], others: Container[str], prefix: str
+    names: Iterable[str], *, ours: Collection[str], others: Collection[str], prefix: str
 ) -> None:
-    """Raise UsageError for one of *names* that is misspelt for one of *ours*, which begin with *prefix*.
+    """Raise UsageError for one of *names* that is misspelt for another setting.
 
-    *names* are of settings on a command line; *others* are those of other components. Scrapy accepts a
-    setting that no component reads, so a misspelt one would have no effect.
+    *names* are of settings on a command line; those of *ours* begin with *prefix*, which may be left out
+    by mistake, and *others* are those that Scrapy knows. Scrapy accepts a setting that no component
+    reads, so a misspelt one would have no effect.
     """
     for name in names:
         if name in others or name in ours:
             continue
         written = name.upper().replace("-", "_")
         full = written if written.startswith(prefix) else prefix + written
-        if meant := nearest(full, ours, cutoff=0.9):
+        meant = nearest(full, ours, cutoff=0.9) or nearest(written, others, cutoff=0.9)
+        if meant:
             raise UsageError(f"Unknown setting {name}. Did you mean {meant}?")

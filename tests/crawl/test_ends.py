@@ -100,9 +100,11 @@ def test_a_name_that_a_default_set_ignores_is_crawled_where_the_operator_starts_
         ("amicrawl_max_hops", "AMICRAWL_MAX_HOPS"),
         ("MAX-HOPS", "AMICRAWL_MAX_HOPS"),
         ("IGNORE_SET", "AMICRAWL_IGNORE_SETS"),
+        ("DOWNLOAD_TIMEOT", "DOWNLOAD_TIMEOUT"),
+        ("user-agent", "USER_AGENT"),
     ],
 )
-def test_a_setting_that_is_almost_ours_is_refused_with_the_right_name(
+def test_a_setting_that_is_almost_one_of_ours_or_scrapys_is_refused_with_the_right_name(
     tmp_path: Path, given: str, meant: str
 ) -> None:
     out = tmp_path / "out"
