@@ -17,15 +17,12 @@ if TYPE_CHECKING:
         report_to_json,
         summary_to_json,
     )
-    from amicrawl.archive.report.crawl_figures import (
-        LiveFigures,
-        figures_of,
-        latest_pages,
-    )
+    from amicrawl.archive.report.crawl_figures import figures_of
     from amicrawl.archive.report.crawl_page import crawl_sections, page_of_crawl
     from amicrawl.archive.report.document import TimedValue, chart_styles, series_chart
     from amicrawl.archive.report.figures import Overlap, overlap_of
     from amicrawl.archive.report.inputs import STDIN, files_of
+    from amicrawl.archive.report.live_figures import LiveFigures, latest_pages
     from amicrawl.archive.report.page import page_of
     from amicrawl.archive.report.parquet import count_narrow
     from amicrawl.archive.report.reading import KINDS, ReadingProgress, count_on_spark, read_counts
@@ -34,8 +31,8 @@ if TYPE_CHECKING:
 else:
     __getattr__ = lazy_exports(
         __name__,
-        LiveFigures="crawl_figures",
-        latest_pages="crawl_figures",
+        LiveFigures="live_figures",
+        latest_pages="live_figures",
         TimedValue="document",
         chart_styles="document",
         series_chart="document",

@@ -7,7 +7,7 @@ payloads: 16 bytes a row of each. Nothing here writes.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +19,7 @@ import xxhash
 from amicrawl.capture import Failure
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.listing import TABLE_NAME, CrawlHistory, read_crawl_json, read_history
-from amicrawl.record import NAMES, journals, opened_index, read_rows, row_in, unkept_sentences
+from amicrawl.record import NAMES, journals, opened_index, read_rows, unkept_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from amicrawl.parquet import ParquetTable
 
 CLASSES = ("2XX", "3XX", "4XX", "5XX", "no response", "not requested")
 """What each row of the index is one of."""
@@ -41,20 +40,13 @@ _MOST_DIRECTORIES = 20_000
 _MOST_HOSTS = 200_000
 _NOT_REQUESTED = frozenset(str(failure) for failure in Failure if failure.never_requested)
 _DIRECTORY = r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>[^/?#]*)(?P<path>(?:/[^/?#]*){0,2}/)?"
-_COLUMNS = (
+COLUMNS = (
     *("url", "host", "status", "fetched_at", "content_type", "body_length", "unchanged", "error"),
-    *("truncated", "original_url", "duration_ms"),
+    *("truncated", "original_url", "duration_ms", "digest"),
 )
-_TAIL = (
-    *("url", "status", "fetched_at", "error", "page", "resource_type", "meta_json"),
-    *("warc_file", "warc_offset", "warc_length", "record_id"),
-)
-"""What is shown of the rows that came last."""
-_SEARCHED = 5000
-"""Rows of the end of a table among which pages are looked for."""
-_ROWS = 65_536
-_BLOCK = 4 << 20
-_MOST_PARTS = 256
+"""What is read of an index."""
+ROWS = 65_536
+"""Rows of a batch."""
 ELSEWHERE = "(other)"
 """What hosts and directories beyond the first many thousands are counted as."""
 
@@ -161,114 +153,13 @@ def figures_of(directory: Path, *, older: Path | None = None) -> CrawlFigures:
         del read
     hashes = _Hashes() if before is not None else None
     for batch in _batches(directory, figures.notes):
-        _add(figures, batch)
+        add_batch(figures, batch)
         if hashes is not None:
             hashes.add(batch)
     figures.coarsen()
     if hashes is not None and before is not None:
         figures.change = _change(hashes.sorted(), before)
     return figures
-
-
-class LatestRows:
-    """The rows of an index that came last, and the pages in a browser among them."""
-
-    ROWS = 60
-    PAGES = 24
-
-    def __init__(self) -> None:
-        self.rows: deque[dict[str, Any]] = deque(maxlen=self.ROWS)
-        """The rows that came last, the newest at the end."""
-        self.pages: deque[dict[str, Any]] = deque(maxlen=self.PAGES)
-        """The pages in a browser that came last; `begins` is where the record before ends, or None."""
-        self._ends: dict[str, int] = {}
-        """By WARC file, where the last record ends that a row names."""
-
-    def add(self, rows: list[dict[str, Any]]) -> None:
-        """Add *rows*, which came after those before."""
-        self.rows.extend(rows)
-        for row in rows:
-            name = row["warc_file"]
-            if row["resource_type"] == "document" and row["page"] == row["url"]:
-                self.pages.append({**row, "begins": self._ends.get(name)})
-            if name:
-                self._ends[name] = row["warc_offset"] + row["warc_length"]
-
-    def add_end_of(self, index: ParquetTable) -> None:
-        """Add some thousand rows at the end of *index*."""
-        for batch in index.batches(_TAIL, rows=_ROWS, groups=[*range(index.groups)][-1:]):
-            self.add(_without_nulls(batch).slice(max(0, batch.num_rows - _SEARCHED)).to_pylist())
-
-
-class LiveFigures:
-    """The figures of a crawl that runs: each `update` reads what is new in its index, and no more.
-
-    Of a crawl in several processes, those of all of them. Where the journals were made a part of
-    `captures.parquet`, counting begins anew.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        """*directory* is the output directory of a crawl, which may still be empty."""
-        self._directory = directory
-        self._table: tuple[int, ...] = ()
-        self._read_up_to: dict[Path, int] = {}
-        self.figures = CrawlFigures()
-        self.latest = LatestRows()
-
-    def update(self) -> CrawlFigures:
-        """Return the figures as they are now. Raises as `figures_of` does; an index may be missing."""
-        table = self._directory / TABLE_NAME
-        found = table.stat() if table.exists() else None
-        seen = (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else ()
-        if seen != self._table or any(not path.exists() for path in self._read_up_to):
-            self._table, self.figures, self._read_up_to = seen, CrawlFigures(), {}
-            self.latest = LatestRows()
-            if found is not None:
-                with opened_index(table) as index:
-                    for batch in index.batches((*_COLUMNS, "digest"), rows=_ROWS):
-                        _add(self.figures, _without_nulls(batch))
-                    self.latest.add_end_of(index)
-        parts = self._directory.glob("processes/[0-9]*")
-        for directory in (self._directory, *sorted(parts)[:_MOST_PARTS]):
-            for journal in journals(directory):
-                self._read(journal)
-        return self.figures
-
-    def _read(self, journal: Path) -> None:
-        """Count the lines of *journal* that came since; one that is still being written comes later."""
-        with journal.open("rb") as stream:
-            while True:
-                stream.seek(self._read_up_to.get(journal, 0))
-                block = stream.read(_BLOCK)
-                end = block.rfind(b"\n") + 1
-                if not end:
-                    return
-                self._read_up_to[journal] = self._read_up_to.get(journal, 0) + end
-                rows = [row for line in block[:end].splitlines() if (row := row_in(line)) is not None]
-                if rows:
-                    self.latest.add(rows)
-                    _add(self.figures, _batch_of(rows, (*_COLUMNS, "digest")))
-
-
-def latest_pages(directory: Path) -> list[dict[str, Any]]:
-    """Return the pages in a browser that came last in the crawl in *directory*, as `LatestRows.pages`.
-
-    The end of the index and of each journal is read, and no more. Raises DamagedFileError where the
-    index cannot be read.
-    """
-    rows = LatestRows()
-    table = directory / TABLE_NAME
-    if table.exists():
-        with opened_index(table) as index:
-            rows.add_end_of(index)
-    parts = directory.glob("processes/[0-9]*")
-    for where in (directory, *sorted(parts)[:_MOST_PARTS]):
-        for journal in journals(where):
-            with journal.open("rb") as stream:
-                stream.seek(max(0, journal.stat().st_size - _BLOCK))
-                lines = stream.read(_BLOCK).splitlines()
-            rows.add([row for line in lines if (row := row_in(line)) is not None])
-    return list(rows.pages)
 
 
 def _batches(directory: Path, notes: list[str]) -> Iterator[pa.RecordBatch]:
@@ -278,25 +169,24 @@ def _batches(directory: Path, notes: list[str]) -> Iterator[pa.RecordBatch]:
         raise InputError(
             f"{directory} has no {TABLE_NAME}: it is not the output directory of a crawl. Give one."
         )
-    wanted = (*_COLUMNS, "digest")
     if table.exists():
         with opened_index(table) as index:
-            yield from map(_without_nulls, index.batches(wanted, rows=_ROWS))
+            yield from map(without_nulls, index.batches(COLUMNS, rows=ROWS))
     damaged: list[object] = []
     for journal in unread:
         rows = []
         for values in read_rows(journal, on_damage=damaged.append):
             rows.append(dict(zip(NAMES, values, strict=True)))
-            if len(rows) == _ROWS:
-                yield _batch_of(rows, wanted)
+            if len(rows) == ROWS:
+                yield batch_of(rows)
                 rows = []
         if rows:
-            yield _batch_of(rows, wanted)
+            yield batch_of(rows)
     if damaged:
         notes.append(f"{len(damaged):,} damaged lines of journals in {directory} are not counted")
 
 
-def _without_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
+def without_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Return *batch* with what stands for unknown values; an index of ours has none but in `ttfb_ms`."""
     unknown: dict[pa.DataType, Any] = {pa.string(): "", pa.bool_(): False}
     columns: list[Any] = [
@@ -306,14 +196,16 @@ def _without_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _batch_of(rows: list[dict[str, Any]], wanted: tuple[str, ...]) -> pa.RecordBatch:
+def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
+    """Return COLUMNS of *rows*, as a journal has them."""
     from amicrawl.record import CAPTURES  # noqa: PLC0415  # Arrow's schema, where a journal is read
 
-    columns = [pa.array([row[name] for row in rows], CAPTURES.field(name).type) for name in wanted]
-    return pa.RecordBatch.from_arrays(columns, names=list(wanted))
+    columns = [pa.array([row[name] for row in rows], CAPTURES.field(name).type) for name in COLUMNS]
+    return pa.RecordBatch.from_arrays(columns, names=list(COLUMNS))
 
 
-def _add(figures: CrawlFigures, batch: pa.RecordBatch) -> None:
+def add_batch(figures: CrawlFigures, batch: pa.RecordBatch) -> None:
+    """Count *batch*, which has COLUMNS and no nulls, into *figures*."""
     status = _numbers(batch, "status")
     fetched = _numbers(batch, "fetched_at")
     sizes = _numbers(batch, "body_length")
