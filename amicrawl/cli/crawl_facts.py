@@ -19,9 +19,9 @@ import pyarrow.compute as pc
 from amicrawl.capture import Failure
 from amicrawl.disk import OPEN_SUFFIX, is_locked
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.listing import FILE_NAME, TABLE_NAME, read_crawl_json
+from amicrawl.listing import FILE_NAME, PROCESSES, TABLE_NAME, process_directories, read_crawl_json
 from amicrawl.parquet import NotWholeError, ParquetTable
-from amicrawl.record import journals, read_rows
+from amicrawl.record import index_files, read_rows
 from amicrawl.record.journal import NAMES
 from amicrawl.seed import earlier_indexes
 
@@ -101,13 +101,12 @@ def _facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
     """
     facts = CrawlFacts()
     with _changes_reported(directory):
-        facts.crawl = _crawl_json(directory, facts.notes)
+        facts.crawl = _crawl_said(directory, facts.notes)
         if facts.crawl is not None and facts.crawl.get("state") == "running":
             facts.is_held = is_locked(directory)
         facts.files = _files(directory, facts.crawl or {})
-        tables = [path for path in [directory / TABLE_NAME] if path.exists()]
+        tables, unread = index_files(directory)
         tables += earlier_indexes(directory)
-        unread = journals(directory)
         warcs = any(".warc.gz" in file.name for file in facts.files)
         if not (tables or unread or warcs or facts.crawl):
             raise InputError(f"{directory} holds no crawl. {_advice(directory)}")
@@ -198,6 +197,18 @@ def _add_captures(facts: CrawlFacts, table: ParquetTable, rows: int) -> None:
             return
 
 
+def _crawl_said(directory: Path, notes: list[str]) -> dict[str, Any] | None:
+    """Return what `crawl.json` says; while several processes crawl, when they began."""
+    parts = process_directories(directory)
+    if not parts:
+        return _crawl_json(directory, notes)
+    notes.append(
+        f"The crawl in {len(parts)} processes has not ended: its files are in {PROCESSES} until then."
+    )
+    said = _crawl_json(parts[0], notes) or {}
+    return {"state": "running"} | {name: said[name] for name in ("started", "software") if name in said}
+
+
 def _crawl_json(directory: Path, notes: list[str]) -> dict[str, Any] | None:
     try:
         return read_crawl_json(directory) or None
@@ -209,7 +220,8 @@ def _crawl_json(directory: Path, notes: list[str]) -> dict[str, Any] | None:
 def _files(directory: Path, crawl: dict[str, Any]) -> list[FileFact]:
     """Return the files of the crawl in *directory*, those of its frontier included, by name."""
     listed = {entry["name"]: entry for entry in crawl.get("files", ())}
-    paths = [*directory.glob("*"), *directory.glob("frontier/*")]
+    parts = (directory, *process_directories(directory))
+    paths = [path for part in parts for each in ("*", "frontier/*") for path in part.glob(each)]
     return [_file(path, directory, listed) for path in sorted(paths) if path.is_file()]
 
 

@@ -23,7 +23,7 @@ from amicrawl.discovery import Kind, Selection, date_in, make_selection
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier import Hop, Trap, classify
 from amicrawl.jsontext import parsed_file
-from amicrawl.listing import FILE_NAME, read_crawl_json
+from amicrawl.listing import FILE_NAME, process_directories, read_crawl_json
 from amicrawl.meguri import Status
 from amicrawl.politeness import RobotsCache, robots_url
 from amicrawl.terminal import harmless
@@ -102,7 +102,8 @@ def explain(
     """
     if depth and not start:
         raise UsageError("--depth is for --start: a crawl and a crawl file have their own.")
-    rules = _rules(directory, config, tuple(start or ()), depth or "inf")
+    place = None if directory is None else _place_of(url, directory)
+    rules = _rules(place, config, tuple(start or ()), depth or "inf")
     row = _row(rules, url)
     link = _link(rules, row, requisite=requisite, hops=hops, parent=parent)
     outcomes = list(_outcomes(rules, url, link))
@@ -207,6 +208,16 @@ def _rules(directory: Path | None, config: Path | None, starts: tuple[str, ...],
     if config is not None:
         return _rules_of_file(config)
     return Rules(starts=starts, depth=depth)
+
+
+def _place_of(url: str, directory: Path) -> Path:
+    """Return the directory of the process that has *url*, while several crawl into *directory*.
+
+    The first one's where none has it; *directory* itself where one process crawls.
+    """
+    places = process_directories(directory)
+    having = (place for place in places if _row(Rules(directory=place), url) is not None)
+    return next(having, [*places, directory][0])
 
 
 def _rules_of_directory(directory: Path) -> Rules:

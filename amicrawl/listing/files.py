@@ -40,6 +40,7 @@ disk takes with `.tail.open` behind it."""
 _RUN, _HOST = 122, 40
 """Characters that are kept of a run and of a machine: a job's directory, the time and a machine fit."""
 _PLACEHOLDER = re.compile(r"\{(run|time|host)\}")
+_PROCESS = re.compile(r"[0-9]{1,3}")
 _UNFIT = re.compile(r"[^A-Za-z0-9._-]+")
 _NUMBERED = re.compile(r".*-([0-9]{5,12})" + re.escape(SUFFIX))
 _UNSEALED = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)-[0-9]{5,12}" + re.escape(SUFFIX + OPEN_SUFFIX))
@@ -91,6 +92,26 @@ def _fit(text: str) -> str:
 
 TABLE_NAME = "captures.parquet"
 """The index, among the files of a crawl."""
+PROCESSES = "processes"
+"""The directory of a crawl in several processes that has one for each of them until it has ended."""
+PLAN_NAME = "plan.json"
+"""The file in it that says how the hosts are assigned: what is there without it is of no use."""
+EARLIER_TABLE = "captures-before.parquet"
+"""The file in it that has the rows of earlier crawls, while those of now are joined to them."""
+NO_EARLIER_TABLE = f"{EARLIER_TABLE}.none"
+"""The file in it that says that there were none."""
+
+
+def process_directories(directory: Path) -> list[Path]:
+    """Return the directories of the processes of the crawl in *directory*, by number.
+
+    Empty where one process crawls it, and where the crawl of several has ended.
+    """
+    folder = directory / PROCESSES
+    if not (folder / PLAN_NAME).is_file():
+        return []
+    found = [path for path in folder.iterdir() if _PROCESS.fullmatch(path.name) and path.is_dir()]
+    return sorted(found, key=lambda path: int(path.name))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -114,9 +115,12 @@ def frontier_directory(directory: Path) -> Path:
             listing = list_directory(place)
             if listing.superblock or listing.snapshots or listing.logs:
                 return place
+    # Those of the processes of one crawl, or of the crawls in one directory.
+    within = min(chain(directory.glob("*/frontier"), directory.glob("*/*/frontier")), default=None)
+    advice = "Give a frontier file, the frontier's directory, or the output directory of a crawl."
     raise InputError(
-        f"{directory} has no frontier: neither superblock nor snapshots nor logs. Give a frontier file, "
-        "the frontier's directory, or the output directory of a crawl."
+        f"{directory} has no frontier: neither superblock nor snapshots nor logs. "
+        + (f"Give one of those in it, such as {within.parent}." if within is not None else advice)
     )
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
     from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, description_of, row_of
     from amicrawl.record.deduplication import block_digest, labelled
-    from amicrawl.record.journal import NAMES, journals, read_rows, row_in
+    from amicrawl.record.journal import NAMES, index_files, read_rows, row_in
     from amicrawl.record.read_back import rebuilt, request_before, stored
     from amicrawl.record.repair import Repaired, repair_locked
     from amicrawl.record.table import (
@@ -51,7 +51,7 @@ else:
         block_digest="deduplication",
         labelled="deduplication",
         NAMES="journal",
-        journals="journal",
+        index_files="journal",
         read_rows="journal",
         row_in="journal",
         rebuilt="read_back",
@@ -95,9 +95,9 @@ __all__ = [
     "description_of",
     "field_lines",
     "gzip_member",
+    "index_files",
     "join_tables",
     "joined_unkept",
-    "journals",
     "labelled",
     "opened_index",
     "read_rows",

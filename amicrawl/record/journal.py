@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any
 import orjson
 
 from amicrawl.disk import OutputFile, Trust, explained, remove_durably
-from amicrawl.listing import TABLE_NAME
+from amicrawl.listing import EARLIER_TABLE, NO_EARLIER_TABLE, PROCESSES, TABLE_NAME, process_directories
 from amicrawl.record.captures import COLUMNS, EMPTY, NULLABLE, row_of
 from amicrawl.record.deduplication import digests_of
 
@@ -44,6 +44,24 @@ _JOURNAL = re.compile(r"captures-(\d{5,12})\.open")
 def journals(directory: Path) -> list[Path]:
     """Return the journals in *directory* that `captures.parquet` has not taken in, oldest first."""
     return [path for number, path in _numbered_journals(directory) if number > _last_taken_in(directory)]
+
+
+def index_files(directory: Path) -> tuple[list[Path], list[Path]]:
+    """Return the tables and the journals that hold the rows of the crawl in *directory*.
+
+    Those of its processes, too, where it has several and has not ended.
+    """
+    table, folder = directory / TABLE_NAME, directory / PROCESSES
+    if (folder / NO_EARLIER_TABLE).exists():
+        tables = []
+    else:
+        earlier = folder / EARLIER_TABLE
+        # Once there, the table itself may hold the rows of the processes.
+        tables = [earlier if earlier.exists() else table]
+    parts = process_directories(directory)
+    tables += [part / TABLE_NAME for part in parts]
+    unread = [journal for part in (directory, *parts) for journal in journals(part)]
+    return [path for path in tables if path.exists()], unread
 
 
 def next_journal(directory: Path) -> int:

@@ -11,10 +11,12 @@ import re
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 from collections import Counter, defaultdict
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
@@ -32,13 +34,13 @@ from loopback import (
     write_lines,
 )
 
+from amicrawl.archive.report import LiveFigures, figures_of
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode
 from amicrawl.meguri.opening import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 HOSTS = 12
 PAGES = 6
@@ -235,6 +237,39 @@ def with_killed_parent(web: Web, directory: Path) -> Path:
     parent.wait()
     wait_until(lambda: not any(map(is_alive, children)))
     return out
+
+
+def test_a_crawl_in_several_processes_that_has_not_ended_is_read_as_one(
+    web: Web, tmp_path: Path
+) -> None:
+    out = with_killed_parent(web, tmp_path)
+    live, found = LiveFigures(out), inspected(out)
+    assert found["rows"] == len(web.server.requests)
+    assert (found["crawl"]["state"], found["is_held"]) == ("running", False)
+    assert {Path(file["name"]).parts[:2] for file in found["files"]} >= {("processes", "1")}
+    assert "in 2 processes has not ended" in found["notes"][0]
+    assert figures_of(out).rows == live.update().rows == found["rows"]
+    explained = amicrawl("explain", web.url(1, "p0"), "--dir", str(out))
+    assert "captured" in explained.stdout
+    refused = amicrawl("frontier", "stats", str(out))
+    assert f"such as {out / 'processes' / '0'}" in refused.stderr
+    done = run(site_line(web, out, "processes=2"))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    ended = inspected(out)
+    assert ended["crawl"]["state"] == "finished"
+    assert len(pq.read_table(out / "captures.parquet")) == live.update().rows == ended["rows"]
+
+
+def inspected(out: Path) -> dict[str, Any]:
+    """Return what `amicrawl inspect` says of *out*."""
+    asked = amicrawl("inspect", "--json", str(out))
+    assert asked.returncode == ExitCode.DONE, asked.stderr
+    found: dict[str, Any] = json.loads(asked.stdout)
+    return found
+
+
+def amicrawl(*words: str) -> subprocess.CompletedProcess[str]:
+    return run([sys.executable, "-m", "amicrawl", *words])
 
 
 def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp_path: Path) -> None:

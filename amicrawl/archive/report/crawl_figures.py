@@ -19,7 +19,7 @@ import xxhash
 from amicrawl.capture import Failure
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.listing import TABLE_NAME, CrawlHistory, read_crawl_json, read_history
-from amicrawl.record import NAMES, journals, opened_index, read_rows, unkept_sentences
+from amicrawl.record import NAMES, index_files, opened_index, read_rows, unkept_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -164,12 +164,12 @@ def figures_of(directory: Path, *, older: Path | None = None) -> CrawlFigures:
 
 def _batches(directory: Path, notes: list[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the index in *directory*, and of journals that are not in it yet."""
-    table, unread = directory / TABLE_NAME, journals(directory)
-    if not table.exists() and not unread:
+    tables, unread = index_files(directory)
+    if not tables and not unread:
         raise InputError(
             f"{directory} has no {TABLE_NAME}: it is not the output directory of a crawl. Give one."
         )
-    if table.exists():
+    for table in tables:
         with opened_index(table) as index:
             yield from map(without_nulls, index.batches(COLUMNS, rows=ROWS))
     damaged: list[object] = []

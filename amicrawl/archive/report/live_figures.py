@@ -17,8 +17,7 @@ from amicrawl.archive.report.crawl_figures import (
     batch_of,
     without_nulls,
 )
-from amicrawl.listing import TABLE_NAME
-from amicrawl.record import journals, opened_index, row_in
+from amicrawl.record import index_files, opened_index, row_in
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,7 +32,6 @@ _TAIL = (
 _SEARCHED = 5000
 """Rows of the end of a table among which pages are looked for."""
 _BLOCK = 4 << 20
-_MOST_PARTS = 256
 
 
 class LatestRows:
@@ -76,28 +74,26 @@ class LiveFigures:
     def __init__(self, directory: Path) -> None:
         """*directory* is the output directory of a crawl, which may still be empty."""
         self._directory = directory
-        self._table: tuple[int, ...] = ()
+        self._tables: list[tuple[int, int, int]] = []
         self._read_up_to: dict[Path, int] = {}
         self.figures = CrawlFigures()
         self.latest = LatestRows()
 
     def update(self) -> CrawlFigures:
         """Return the figures as they are now. Raises as `figures_of` does; an index may be missing."""
-        table = self._directory / TABLE_NAME
-        found = table.stat() if table.exists() else None
-        seen = (found.st_mtime_ns, found.st_size, found.st_ino) if found is not None else ()
-        if seen != self._table or any(not path.exists() for path in self._read_up_to):
-            self._table, self.figures, self._read_up_to = seen, CrawlFigures(), {}
+        tables, unread = index_files(self._directory)
+        stats = [table.stat() for table in tables]
+        seen = [(each.st_mtime_ns, each.st_size, each.st_ino) for each in stats]
+        if seen != self._tables or any(not path.exists() for path in self._read_up_to):
+            self._tables, self.figures, self._read_up_to = seen, CrawlFigures(), {}
             self.latest = LatestRows()
-            if found is not None:
+            for table in tables:
                 with opened_index(table) as index:
                     for batch in index.batches(COLUMNS, rows=ROWS):
                         add_batch(self.figures, without_nulls(batch))
                     self.latest.add_end_of(index)
-        parts = self._directory.glob("processes/[0-9]*")
-        for directory in (self._directory, *sorted(parts)[:_MOST_PARTS]):
-            for journal in journals(directory):
-                self._read(journal)
+        for journal in unread:
+            self._read(journal)
         return self.figures
 
     def _read(self, journal: Path) -> None:
@@ -123,15 +119,13 @@ def latest_pages(directory: Path) -> list[dict[str, Any]]:
     index cannot be read.
     """
     rows = LatestRows()
-    table = directory / TABLE_NAME
-    if table.exists():
+    tables, unread = index_files(directory)
+    for table in tables:
         with opened_index(table) as index:
             rows.add_end_of(index)
-    parts = directory.glob("processes/[0-9]*")
-    for where in (directory, *sorted(parts)[:_MOST_PARTS]):
-        for journal in journals(where):
-            with journal.open("rb") as stream:
-                stream.seek(max(0, journal.stat().st_size - _BLOCK))
-                lines = stream.read(_BLOCK).splitlines()
-            rows.add([row for line in lines if (row := row_in(line)) is not None])
+    for journal in unread:
+        with journal.open("rb") as stream:
+            stream.seek(max(0, journal.stat().st_size - _BLOCK))
+            lines = stream.read(_BLOCK).splitlines()
+        rows.add([row for line in lines if (row := row_in(line)) is not None])
     return list(rows.pages)

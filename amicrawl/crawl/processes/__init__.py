@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING, TypeVar
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.event_loop import loop_runs
-from amicrawl.crawl.processes.specification import FOLDER, PLAN, Order, is_child
+from amicrawl.crawl.processes.specification import Order, is_child
 from amicrawl.crawl.start import START, start_anew
 from amicrawl.crawl.watching.screen import start_line
 from amicrawl.errors import UsageError
-from amicrawl.listing import expanded
+from amicrawl.listing import PLAN_NAME, PROCESSES, expanded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -58,7 +58,7 @@ def as_process(crawler: Crawler, arguments: Arguments, given: Mapping[str, objec
     run_id = arguments.run_id or settings.get("AMICRAWL_RUN_ID") or job
     directory = out / run_id if run_id else out
     # One process gathers what several have left before it begins.
-    if arguments.count > 1 or (directory / FOLDER / PLAN).exists():
+    if arguments.count > 1 or (directory / PROCESSES / PLAN_NAME).exists():
         order = _order(arguments, settings, directory=directory)
         if loop_runs():
             start_anew(order.arguments, as_parent=True)

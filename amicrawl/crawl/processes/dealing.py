@@ -24,12 +24,21 @@ import orjson
 
 from amicrawl.capture import Failure
 from amicrawl.crawl.decision import CLASSES, Tally
-from amicrawl.crawl.processes.specification import FOLDER, PLAN
 from amicrawl.crawl.robots_file import FILE as ROBOTS
 from amicrawl.crawl.robots_file import joined_text
 from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
 from amicrawl.errors import InputError, OutputError
-from amicrawl.listing import TABLE_NAME, CrawlJson, SealedFile, known_files, read_crawl_json
+from amicrawl.listing import (
+    EARLIER_TABLE,
+    NO_EARLIER_TABLE,
+    PLAN_NAME,
+    PROCESSES,
+    TABLE_NAME,
+    CrawlJson,
+    SealedFile,
+    known_files,
+    read_crawl_json,
+)
 from amicrawl.meguri import deal_frontier, gather_frontiers
 from amicrawl.record import joined_unkept
 
@@ -44,8 +53,6 @@ _POLICY = "policy.json"
 """A file of the frontier's directory that every child gets."""
 _MOVED = ("*.warc.gz", "*.warc.gz.tail", "captures-*.damaged", "frontier.damaged-*")
 """What is not made one: the names of the others get those of WARC files of that process before them."""
-_BEFORE = "captures-before.parquet"
-"""The rows of earlier crawls, while those of the children are being joined to them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,20 +70,21 @@ class Dealing:
 
     def __init__(self, directory: Path, *, disk: Disk) -> None:
         self._directory = directory
-        self._folder = directory / FOLDER
+        self._folder = directory / PROCESSES
         self._disk = disk
 
     def plan(self) -> DealingPlan | None:
         """Return how the directory is dealt; None where it is not."""
         try:
-            said = orjson.loads((self._folder / PLAN).read_bytes())
+            said = orjson.loads((self._folder / PLAN_NAME).read_bytes())
             return DealingPlan(int(said["processes"]), str(said["prefix"]), str(said["stage"]))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(
-                f"{self._folder / PLAN} cannot be read ({error}). If no crawl of {self._directory} is "
-                "of use any more, remove that directory; else restore the file from a copy."
+                f"{self._folder / PLAN_NAME} cannot be read ({error}). If no crawl of "
+                f"{self._directory} is of use any more, remove that directory; else restore the file "
+                "from a copy."
             ) from error
 
     def children(self, processes: int) -> list[Path]:
@@ -130,7 +138,7 @@ class Dealing:
             unkept=joined_unkept(each.get("unkept", {}) for each in listings),
         )
         with explained(self._folder, "removed"):
-            (self._folder / PLAN).unlink()
+            (self._folder / PLAN_NAME).unlink()
             shutil.rmtree(self._folder)
         return counts
 
@@ -181,13 +189,14 @@ class Dealing:
         # Arrow, which has threads, is loaded when there is nothing left to fork.
         from amicrawl.record import join_tables  # noqa: PLC0415
 
-        whole, before = self._directory / TABLE_NAME, self._folder / _BEFORE
+        whole, before = self._directory / TABLE_NAME, self._folder / EARLIER_TABLE
         # Once only: a second time the rows of the children would be among those of before.
-        if whole.exists() and not before.exists() and not (self._folder / f"{_BEFORE}.none").exists():
+        none = self._folder / NO_EARLIER_TABLE
+        if whole.exists() and not before.exists() and not none.exists():
             with explained(whole, "copied"):
                 os.link(whole, before)
         elif not before.exists():
-            (self._folder / f"{_BEFORE}.none").touch()
+            none.touch()
         parts = [before, *(child / TABLE_NAME for child in children)]
         return join_tables(self._directory, [part for part in parts if part.exists()], disk=self._disk)
 
@@ -223,7 +232,7 @@ class Dealing:
 
     def _write(self, plan: DealingPlan) -> DealingPlan:
         said = {"processes": plan.processes, "prefix": plan.prefix, "stage": plan.stage}
-        self._put(self._folder / PLAN, said)
+        self._put(self._folder / PLAN_NAME, said)
         return plan
 
     def _put(self, path: Path, said: Mapping[str, Any]) -> None:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 from amicrawl.crawl.processes.child import fork, prepare_forks
 from amicrawl.crawl.processes.crawl_process import CrawlProcess, moment_of, tally_of
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished
-from amicrawl.crawl.processes.specification import FOLDER, Specification
+from amicrawl.crawl.processes.specification import Specification
 from amicrawl.crawl.start import ignore_signals, start_anew, start_crawl
 from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, write_control
@@ -33,7 +33,7 @@ from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
-from amicrawl.listing import HistoryFile
+from amicrawl.listing import PROCESSES, HistoryFile
 from amicrawl.partition import (
     LARGEST_MESSAGE,
     Again,
@@ -326,9 +326,8 @@ class Parent:
                  for child in self._children]  # fmt: skip
         bad = next((code for code in codes if code not in _GOOD), None)
         if bad is not None:
-            self._reports.note(
-                f"What was crawled is in {self._order.directory / FOLDER}; the same command continues."
-            )
+            place = self._order.directory / PROCESSES
+            self._reports.note(f"What was crawled is in {place}; the same command continues.")
             return bad
         lost = [child for child in self._children if not is_delivered(child.directory)]
         if lost:

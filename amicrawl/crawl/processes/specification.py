@@ -20,16 +20,13 @@ from typing import TYPE_CHECKING
 from amicrawl.clock import steady_clock
 from amicrawl.config import LogFormat
 from amicrawl.errors import AmicrawlError
+from amicrawl.listing import PROCESSES
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 SPECIFICATION = "AMICRAWL_PROCESS"
 """The environment variable in which the parent says which process this is."""
-FOLDER = "processes"
-"""The directory of the children, in that of the crawl."""
-PLAN = "plan.json"
-"""The file in it that says how the directory is dealt: what is there without it is of no use."""
 BY_PARENT = "processes"
 """The reason for a pause of all processes."""
 
@@ -103,7 +100,7 @@ def is_child() -> bool:
 
 def crawl_directory(directory: Path) -> Path:
     """Return the directory of the whole crawl of which this process has *directory*, often the same."""
-    is_part = is_child() and directory.parent.name == FOLDER
+    is_part = is_child() and directory.parent.name == PROCESSES
     return directory.parent.parent if is_part else directory
 
 

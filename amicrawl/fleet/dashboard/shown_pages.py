@@ -21,6 +21,7 @@ from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import AmicrawlError, InputError
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.wording import plain
+from amicrawl.listing import process_directories
 from amicrawl.reading import records_of
 
 if TYPE_CHECKING:
@@ -113,7 +114,7 @@ class ShownPages:
         """Return the WARC file *name* of the crawl, which may still be written."""
         if not _FILE.fullmatch(name):
             return None
-        for where in (self._directory, *sorted(self._directory.glob("processes/[0-9]*"))):
+        for where in (self._directory, *process_directories(self._directory)):
             for path in (where / name, where / f"{name}{OPEN_SUFFIX}"):
                 if path.is_file() and not path.is_symlink():
                     return path

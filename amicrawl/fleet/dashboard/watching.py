@@ -34,7 +34,7 @@ from amicrawl.fleet.dashboard.users import Role
 from amicrawl.fleet.dashboard.visitors import Visitor, Visitors
 from amicrawl.fleet.dashboard.wording import fraction, plain, text_of, whole
 from amicrawl.jsontext import parsed_file
-from amicrawl.listing import read_crawl_json, read_history
+from amicrawl.listing import process_directories, read_crawl_json, read_history
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
@@ -105,8 +105,7 @@ class WatchedCrawl:
 
     def _parts(self) -> list[Path]:
         """Return the directories of the processes of the crawl: that of the crawl where it is one."""
-        children = sorted(self.directory.glob("processes/[0-9]*"))
-        return [each for each in children if each.is_dir()] or [self.directory]
+        return process_directories(self.directory) or [self.directory]
 
     def _read(self) -> dict[str, Any]:
         figures = self._live.update()
