@@ -113,6 +113,11 @@ def is_base(name: str) -> bool:
     return _BASE.fullmatch(name) is not None
 
 
+def is_base_of(name: str, ident: str) -> bool:
+    """Tell whether *name*, which Redis said, can be that of a crawl directory of the job *ident*."""
+    return is_base(name) and name.rpartition("-")[2] in {ident, ident[:5]}
+
+
 def show_life(data: Path) -> None:
     """Touch the file that says that what works in *data* lives; a disk that refuses is not its fault."""
     with contextlib.suppress(OSError):

@@ -16,7 +16,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from amicrawl.errors import AmicrawlError, ExitCode
-from amicrawl.fleet.checkpoints import is_base
+from amicrawl.fleet.checkpoints import is_base, is_base_of
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.views import reported
 from amicrawl.fleet.dashboard.wording import plain, text_of
@@ -102,7 +102,7 @@ class Summaries:
         slug = seen.record.get("slug", "")
         guessed = [listed.get(end, "") for end in (ident, ident[:5])]
         for name in (said, *(name for name in guessed if slug and name.startswith(f"{slug}-"))):
-            if name and is_base(name) and name.rpartition("-")[2] in {ident, ident[:5]}:
+            if is_base_of(name, ident):
                 directory = self._archives / name
                 if directory.is_dir() and not directory.is_symlink():
                     return directory

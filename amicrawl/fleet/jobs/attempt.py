@@ -21,7 +21,6 @@ from amicrawl.fleet.checkpoints import (
     checkpoint_url,
     fetch,
     fetch_finished,
-    is_base,
     is_begun,
     new_base,
     path_of,
@@ -265,7 +264,7 @@ def slot_after(slot: str) -> int:
 def fetching(claim: Claim, workshop: Workshop) -> Copying | None:
     """Begin to fetch what the bucket has of a job that was crawled elsewhere; None for nothing."""
     base = claim.directory
-    if not workshop.bucket or not is_base(base) or _is_here(claim, workshop):
+    if not workshop.bucket or not base or _is_here(claim, workshop):
         return None
     slots = sorted(range(SLOTS), key=lambda slot: str(slot) != claim.checkpoint)
 
@@ -318,7 +317,7 @@ def placed_fields(claim: Claim) -> dict[str, str]:
 
 def _is_here(claim: Claim, workshop: Workshop) -> bool:
     base = claim.directory
-    return claim.store == workshop.store_id and is_base(base) and (workshop.data / base).is_dir()
+    return claim.store == workshop.store_id and bool(base) and (workshop.data / base).is_dir()
 
 
 def greeting(claim: Claim) -> str:

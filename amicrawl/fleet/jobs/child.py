@@ -119,7 +119,9 @@ class Child:
 
     def _tell(self, line: bytes, counted: _Second) -> None:
         text = line[:LONGEST_LINE].decode("utf-8", "replace").rstrip()
-        for sentence in messages(text):
+        for said in messages(text):
+            # JSON may spell half a surrogate pair, which nothing that this is written to can say.
+            sentence = said.encode("utf-8", "replace").decode()
             self.last_lines.append(sentence)
             if counted.has_room(self._told):
                 self._told(sentence)

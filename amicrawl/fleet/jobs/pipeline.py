@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -26,6 +26,7 @@ from amicrawl.fleet.checkpoints import (
     Checkpoints,
     NothingToFetchError,
     end_of_finished,
+    is_base_of,
 )
 from amicrawl.fleet.database import RedisUnavailable, put_dead_letter
 from amicrawl.fleet.jobs.attempt import (
@@ -167,8 +168,13 @@ class Pipeline(Supervisor[JobAttempt]):
     def _end(self, attempt: JobAttempt) -> None:
         try:
             judged = self._ending.report(attempt)
-        except redis.ResponseError as error:
-            # Its keys are something else than ours. The lease runs out; no other job waits for that.
+        except (AmicrawlError, OSError, redis.ConnectionError, redis.TimeoutError):
+            raise
+        except Exception as error:
+            # Its keys are something else than ours, or whatever was not foreseen. The lease runs out; no
+            # other job waits for that.
+            if not isinstance(error, redis.RedisError):
+                logger.exception("The end of job %s cannot be reported", attempt.ident)
             where = self._store.keys.job(attempt.ident)
             put_dead_letter(self._store, where=where, why=f"its end cannot be written: {error}")
             judged = EndVerdict.CRASHED
@@ -205,6 +211,9 @@ class Pipeline(Supervisor[JobAttempt]):
         )
         if claim is None:
             return None
+        if not is_base_of(claim.directory, claim.unit):
+            # Of another job, of a place outside, or of a crawl by hand, which chooses the name itself.
+            claim = replace(claim, directory="")
         now, workshop = time.monotonic(), self._workshop
         return JobAttempt(
             claim,

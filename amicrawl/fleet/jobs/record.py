@@ -292,8 +292,10 @@ def info_of(
         if record.get(name):
             info[name] = _writable(record[name])
     if claim is not None:
-        info.update(ident=claim.unit, attempt=claim.attempt, run_id=claim.run_id)
-        info.update(directory=claim.directory, **({"resumed": claim.resumed} if claim.resumed else {}))
+        info.update(ident=claim.unit, attempt=claim.attempt)
+        info.update(run_id=_writable(claim.run_id), directory=_writable(claim.directory))
+        if claim.resumed:
+            info["resumed"] = _writable(claim.resumed)
     if exit_code is not None:
         info["exit_code"] = exit_code
     return info
