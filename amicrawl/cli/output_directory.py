@@ -11,7 +11,7 @@ import typer
 from amicrawl.cli.options import CrawlDirectory, check_directory
 from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
-from amicrawl.listing import FILE_NAME
+from amicrawl.listing import FILE_NAME, check_gathered
 from amicrawl.record.repair import repair as repair_directory
 from amicrawl.terminal import counted, harmless, human_size
 from amicrawl.uploads import Uploads, check_keeps_state, open_bucket
@@ -49,6 +49,7 @@ def upload(
         check_keeps_state(to, "A frontier")
     disk = Disk()
     with DirectoryLock(directory):
+        check_gathered(directory)
         _check_sealed(directory)
         uploads = Uploads(
             directory,

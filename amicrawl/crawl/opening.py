@@ -28,7 +28,7 @@ from amicrawl.frontier import (
     kept_out,
     make_due,
 )
-from amicrawl.listing import read_crawl_json
+from amicrawl.listing import process_directories, read_crawl_json
 from amicrawl.meguri import IDENTITY, Cause, LivePartition
 from amicrawl.politeness import LONGEST_UNREACHED
 from amicrawl.seed import earlier_indexes
@@ -61,7 +61,8 @@ def check_directory(config: CrawlConfig, spec: CrawlSpec) -> None:
             f"{config.directory} holds the frontier of a crawl, and fresh=1 allows none. "
             "Name another directory with -a out= or -a run_id=, or leave fresh=1 away to resume."
         )
-    if spec.continues and not (directory.exists() or earlier_indexes(config.directory)):
+    found = directory.exists() or earlier_indexes(config.directory)
+    if spec.continues and not (found or process_directories(config.directory)):
         raise InputError(f"{config.directory} holds no frontier: nothing was crawled into it.")
 
 

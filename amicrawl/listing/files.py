@@ -21,7 +21,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from amicrawl.disk import OPEN_SUFFIX
-from amicrawl.errors import UsageError
+from amicrawl.errors import InputError, UsageError
 from amicrawl.reading import Members
 
 if TYPE_CHECKING:
@@ -112,6 +112,16 @@ def process_directories(directory: Path) -> list[Path]:
         return []
     found = [path for path in folder.iterdir() if _PROCESS.fullmatch(path.name) and path.is_dir()]
     return sorted(found, key=lambda path: int(path.name))
+
+
+def check_gathered(directory: Path) -> None:
+    """Raise InputError where *directory* lacks what the processes of a killed crawl have."""
+    parts = process_directories(directory)
+    if parts:
+        raise InputError(
+            f"{directory} has a crawl in {len(parts)} processes that has not ended. Start its command "
+            "again, which resumes it and puts the directory together, and then this."
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,6 +38,7 @@ from amicrawl.listing import (
     SUFFIX,
     TABLE_NAME,
     TAIL_SUFFIX,
+    check_gathered,
     described,
     known_files,
     last_prefix,
@@ -112,8 +113,9 @@ class Repaired:
 def repair(directory: Path, *, disk: Disk) -> Repaired:
     """Repair *directory*; where nothing is amiss, nothing is written.
 
-    Raises DamagedFileError where `captures.parquet` or `crawl.json` cannot be read, OutputError where
-    something cannot be written, and UsageError where a crawl is writing there. It may be run again.
+    Raises DamagedFileError where `captures.parquet` or `crawl.json` cannot be read, InputError as
+    `check_gathered` does, OutputError where something cannot be written, and UsageError where a crawl is
+    writing there. It may be run again.
     """
     with DirectoryLock(directory):
         return repair_locked(directory, disk=disk)
@@ -121,6 +123,7 @@ def repair(directory: Path, *, disk: Disk) -> Repaired:
 
 def repair_locked(directory: Path, *, disk: Disk) -> Repaired:
     """Do the same for a caller who holds the directory's lock."""
+    check_gathered(directory)
     with explained(directory, "repaired"):
         return _Repair(directory, disk=disk).run()
 

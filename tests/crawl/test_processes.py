@@ -253,6 +253,14 @@ def test_a_crawl_in_several_processes_that_has_not_ended_is_read_as_one(
     assert "captured" in explained.stdout
     refused = amicrawl("frontier", "stats", str(out))
     assert f"such as {out / 'processes' / '0'}" in refused.stderr
+    before = sorted(out.rglob("*"))
+    for words in (["upload", "--to", f"file://{tmp_path / 'bucket'}"], ["repair"], ["recrawl", "--all"]):
+        refused = amicrawl(words[0], str(out), *words[1:])
+        assert refused.returncode == ExitCode.INPUT, refused.stderr
+        assert "a crawl in 2 processes that has not ended. Start its command again" in refused.stderr
+    refused = amicrawl("frontier", "rebuild", str(out))
+    assert "that has not ended" in refused.stderr
+    assert sorted(out.rglob("*")) == before
     done = run(site_line(web, out, "processes=2"))
     assert done.returncode == ExitCode.DONE, done.stderr
     ended = inspected(out)

@@ -15,7 +15,7 @@ from amicrawl.config import Identity
 from amicrawl.crawl import request_again
 from amicrawl.disk import DirectoryLock, Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, UsageError
-from amicrawl.listing import read_crawl_json
+from amicrawl.listing import process_directories, read_crawl_json
 from amicrawl.meguri import STATUSES, WAITING, Status, find_damage, frontier_directory
 from amicrawl.record import repair_locked
 from amicrawl.seed import open_seed
@@ -152,7 +152,8 @@ def rebuild(
     if directory.name == NAME and not (directory / NAME).is_dir():
         directory = directory.parent
     check_directory(directory)
-    if not any(_is_of_a_crawl(path.name) for path in directory.iterdir()):
+    found = any(_is_of_a_crawl(path.name) for path in directory.iterdir())
+    if not (found or process_directories(directory)):
         raise InputError(f"{directory} holds no crawl. Give the output directory of one.")
     disk = Disk()
     with ExitStack() as stack:
