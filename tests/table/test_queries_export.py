@@ -13,7 +13,7 @@ from warcio.archiveiterator import ArchiveIterator
 from amicrawl.archive.table.export import Exported, ExportOptions, export_records
 from amicrawl.archive.table.query import QueryTable
 from amicrawl.disk import Disk
-from amicrawl.errors import UsageError
+from amicrawl.errors import InputError, UsageError
 from amicrawl.record.warc import Record, RecordType, gzip_member, pieces_of
 
 if TYPE_CHECKING:
@@ -134,24 +134,66 @@ def test_every_place_without_a_record_is_told(archives: Path) -> None:
             (NAME, whole[1] + 1, whole[2]),
             (NAME, whole[1], whole[2] + 1),
             (NAME, 10**12, 10),
+            (NAME, 2**63 - 1, 10),
+            ("x" * 5000, 0, 10),
             ("torn.warc.gz", 0, 10),
             ("text.warc.gz", 0, 10),
             ("plain.warc", 3, 10),
             whole,
         ],
     )
-    assert (told.records, told.missed) == (1, 13)
+    assert (told.records, told.missed) == (1, 15)
     assert [miss.reason.split(" below")[0] for miss in told.misses] == [
         *["there is no such file"] * 5,
         *["the index does not say where in the file"] * 2,
         "no record begins there",
         f"the record is {whole[2]} bytes long, not {whole[2] + 1}",
-        "no record begins there",
+        *["no record begins there"] * 2,
+        "File name too long",
         "the file ends inside a gzip member",
         "no record begins there",
         "no record begins there",
     ]
     assert len(read(out / "export-00000.warc.gz")) == 2
+
+
+def test_where_every_record_is_missed_no_file_is_left(archives: Path) -> None:
+    """A file of a warcinfo alone looks like an export that found something."""
+    told, out = exported(archives, [("torn.warc.gz", 0, 10), (NAME, -1, 10)])
+    assert (told.records, told.missed, told.files) == (0, 2, [])
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("offset", ["'abc'", "1e300::DOUBLE", "[1]", "2::HUGEINT * 1e30::HUGEINT"])
+def test_an_offset_that_is_no_whole_number_is_refused_before_anything_is_written(
+    archives: Path, offset: str
+) -> None:
+    exported(archives, places())
+    sql = f"SELECT warc_filename, {offset} AS warc_record_offset, warc_record_length FROM ccindex"
+    with QueryTable(archives.parent / "table.parquet") as table:
+        result = table.ask_sql(sql)
+        with pytest.raises(UsageError, match="warc_record_offset of this result is"):
+            export_records(result, archives, archives.parent / "other", disk=Disk())
+    assert not (archives.parent / "other").exists()
+
+
+def test_a_file_that_shrinks_before_its_record_is_copied_ends_the_export(archives: Path) -> None:
+    """Half a record, and others behind it, would be an archive that readers give up in the middle."""
+
+    class _Truncating(Disk):
+        def create(self, path: Path) -> int:
+            (archives / "plain.warc").write_bytes(b"WARC/1.1\r\n")
+            return super().create(path)
+
+    pq.write_table(pa.table({"url_surtkey": ["x"]}), archives.parent / "table.parquet")
+    sql = "SELECT 'plain.warc' AS warc_file, 0 AS warc_offset, 0 AS warc_length FROM ccindex"
+    out = archives.parent / "out"
+    with (
+        QueryTable(archives.parent / "table.parquet") as table,
+        pytest.raises(InputError, match="became shorter"),
+    ):
+        export_records(table.ask_sql(sql), archives, out, disk=_Truncating())
+    assert [path.name for path in out.iterdir()] == ["export-00000.warc.gz.open"]
 
 
 def test_of_files_from_which_nothing_is_exported_that_is_what_is_told(archives: Path) -> None:

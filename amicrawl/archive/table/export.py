@@ -17,12 +17,13 @@ from datetime import UTC, datetime
 from pathlib import PurePosixPath
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+import pyarrow as pa
 from isal import isal_zlib
 
 from amicrawl import __version__
 from amicrawl.clock import warc_date
 from amicrawl.disk import Disk, OutputFile, explained
-from amicrawl.errors import UsageError
+from amicrawl.errors import InputError, UsageError
 from amicrawl.reading import Members, warc_head
 from amicrawl.record import Record, RecordType, field_lines, gzip_member, record_ids
 from amicrawl.record.warc import GZIP_WINDOW
@@ -89,7 +90,7 @@ def export_records(
 
     *archives* is where the WARC files of the index lie, by the names the index has or by the last part
     of those. UsageError where the result has no places or *out* an export; OutputError where *out*
-    cannot be written.
+    cannot be written; InputError where a record can be read once and not again.
     """
     options = options or ExportOptions()
     places = _places(result)
@@ -106,21 +107,16 @@ def export_records(
             if file is not None and options.records_per_file and count >= options.records_per_file:
                 file.seal()
                 file = None
-            path = _found(archives, name)
-            if path is None:
-                exported.miss(name, offset, f"there is no such file below {archives}")
+            try:
+                whole = _whole_record(_found(archives, name), offset, length)
+            except (_MissError, OSError) as error:
+                exported.miss(name, offset, getattr(error, "strerror", None) or str(error))
                 continue
             if file is None:
                 file, count = _begun(out, len(exported.files), exported, disk=disk, options=options), 0
-            try:
-                reason = _copy(path, offset, length, file)
-            except OSError as error:
-                reason = str(error.strerror or error)
-            if reason:
-                exported.miss(name, offset, reason)
-            else:
-                count += 1
-                exported.records += 1
+            _copy(whole, file)
+            count += 1
+            exported.records += 1
         if file is not None:
             file.seal()
     finally:
@@ -137,8 +133,15 @@ def _places(result: QueryResult) -> Iterator[tuple[str, int, int]]:
             f"This result does not say where records are: it has {', '.join(names)}. Select "
             f"{', '.join(_PLACES[0])}, as get_records_of_domain does."
         )
+    for column in columns[1:]:
+        kind = result.schema.field(column).type
+        if not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
+            raise UsageError(
+                f"The column {column} of this result is {str(kind)[:80]}, and must be a whole number. "
+                f"Select it as the table has it, or as {column}::BIGINT."
+            )
     return (
-        (str(name or ""), int(offset if offset is not None else -1), int(length or 0))
+        (str(name or ""), -1 if offset is None else offset, length or 0)
         for batch in result.batches
         for name, offset, length in zip(
             *(batch.column(column).to_pylist() for column in columns), strict=True
@@ -146,14 +149,17 @@ def _places(result: QueryResult) -> Iterator[tuple[str, int, int]]:
     )
 
 
-def _found(archives: Path, name: str) -> Path | None:
+class _MissError(Exception):
+    """There is no record at a place; the message says why."""
+
+
+def _found(archives: Path, name: str) -> Path:
     parts = PurePosixPath(name).parts
-    if not parts or "\0" in name or ".." in parts or parts[0] == "/":
-        return None
-    for candidate in (archives.joinpath(*parts), archives / parts[-1]):
-        if candidate.is_file():
-            return candidate
-    return None
+    if parts and "\0" not in name and ".." not in parts and parts[0] != "/":
+        for candidate in (archives.joinpath(*parts), archives / parts[-1]):
+            if candidate.is_file():
+                return candidate
+    raise _MissError(f"there is no such file below {archives}")
 
 
 def _begun(
@@ -178,27 +184,39 @@ def _begun(
     return file
 
 
-def _copy(path: Path, offset: int, length: int, file: OutputFile) -> str:
-    """Copy the record at *offset* of *path* to *file*; return why not, or nothing."""
+class _WholeRecord(NamedTuple):
+    """A record that can be read."""
+
+    path: Path
+    offset: int
+    length: int
+    """Bytes of its gzip member, or of header and block where it is not packed."""
+    is_packed: bool
+
+
+def _whole_record(path: Path, offset: int, length: int) -> _WholeRecord:
+    """Return the record at *offset* of the file *path*, read to its end.
+
+    Raises OSError, or _MissError where there is none, or one of another *length*.
+    """
     if offset < 0:
-        return "the index does not say where in the file"
+        raise _MissError("the index does not say where in the file")
     with path.open("rb") as stream:
+        if offset >= stream.seek(0, os.SEEK_END):
+            raise _MissError("no record begins there")
         stream.seek(offset)
         start = stream.read(5)
         if start == b"WARC/":
-            return _compress(stream, offset, file)
+            return _WholeRecord(path, offset, _unpacked_length(stream, offset), is_packed=False)
         if unfit := _unfit(path.name, start):
-            return unfit
+            raise _MissError(unfit)
         members = Members(stream, start=offset)
         member = next(iter(members), None)
-        if member is None:
-            return members.fault or "no record begins there"
-        if length > 0 and member.length != length:
-            return f"the record is {member.length} bytes long, not {length}"
-        stream.seek(offset)
-        for piece in _pieces(stream, member.length):
-            file.write(piece)
-    return ""
+    if member is None:
+        raise _MissError(members.fault or "no record begins there")
+    if length > 0 and member.length != length:
+        raise _MissError(f"the record is {member.length} bytes long, not {length}")
+    return _WholeRecord(path, offset, member.length, is_packed=True)
 
 
 def _unfit(name: str, start: bytes) -> str:
@@ -210,25 +228,35 @@ def _unfit(name: str, start: bytes) -> str:
     return "" if start.startswith(b"\x1f\x8b") else "no record begins there"
 
 
-def _compress(stream: IO[bytes], offset: int, file: OutputFile) -> str:
+def _unpacked_length(stream: IO[bytes], offset: int) -> int:
+    """Return how many bytes the record at *offset* has, header and block; raises _MissError."""
     stream.seek(offset)
     head, blank, _ = stream.read(_HEADER_LIMIT).partition(b"\r\n\r\n")
     read = warc_head(head + blank)
     if not blank or read is None or read.length < 0:
-        return "no record begins there"
+        raise _MissError("no record begins there")
     whole = len(head) + 4 + read.length
     if stream.seek(0, os.SEEK_END) < offset + whole:
-        return "the file ends inside the record"
-    stream.seek(offset)
-    compressor = isal_zlib.compressobj(2, isal_zlib.DEFLATED, GZIP_WINDOW)
-    for piece in _pieces(stream, whole):
-        file.write(compressor.compress(piece))
-    file.write(compressor.compress(b"\r\n\r\n"))
-    file.write(compressor.flush())
-    return ""
+        raise _MissError("the file ends inside the record")
+    return whole
 
 
-def _pieces(stream: IO[bytes], length: int) -> Iterator[bytes]:
-    while length > 0 and (piece := stream.read(min(length, _PIECE))):
-        length -= len(piece)
-        yield piece
+def _copy(whole: _WholeRecord, file: OutputFile) -> None:
+    """Copy *whole* to *file*; InputError where it cannot be read to its end any more."""
+    packer = None if whole.is_packed else isal_zlib.compressobj(2, isal_zlib.DEFLATED, GZIP_WINDOW)
+    left = whole.length
+    try:
+        with whole.path.open("rb") as stream:
+            stream.seek(whole.offset)
+            while left > 0 and (piece := stream.read(min(left, _PIECE))):
+                left -= len(piece)
+                file.write(packer.compress(piece) if packer else piece)
+    except OSError as error:
+        # Half a record is in the file by now, which therefore never gets its name.
+        reason = error.strerror or error
+        raise InputError(f"{whole.path} cannot be read: {reason}. Export again.") from error
+    if left:
+        raise InputError(f"{whole.path} became shorter while it was read. Export again.")
+    if packer is not None:
+        file.write(packer.compress(b"\r\n\r\n"))
+        file.write(packer.flush())
