@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 import typer
 from faulty_disks import QuickDisk
@@ -239,6 +240,22 @@ def test_a_table_of_captures_says_which_pages_are_whole(crawled: Path, tmp_path:
         pages_in_table(warcs_of(crawled)[0])
 
 
+def test_a_table_says_nothing_of_the_files_of_another_crawl_that_have_its_names(tmp_path: Path) -> None:
+    for name in ("2", "4"):
+        (tmp_path / name).mkdir()
+        # With such IDs the records of both crawls lie at the same places.
+        archive = open_archive(tmp_path / name, random=bytes.fromhex(name * 2).__mul__)
+        archive.store([item(capture(f"http://a.example/{name}", body=b"<title>A page</title>"))])
+        archive.seal()
+        archive.close()
+    warcs = sorted(tmp_path.glob("*/*.warc.gz"))
+    rows = [pq.read_table(path).to_pylist()[0] for path in sorted(tmp_path.glob("*/captures.parquet"))]
+    assert len({(row["warc_file"], row["warc_offset"]) for row in rows}) == 1
+    path = tmp_path / "a.wacz"
+    pack(warcs, path, is_page=pages_in_table(tmp_path / "2/captures.parquet"))
+    assert [page["url"] for page in read_lines(path, "pages/pages.jsonl")[1:]] == ["http://a.example/2"]
+
+
 def test_the_main_page_is_named_with_its_date_and_has_to_be_one(crawled: Path, tmp_path: Path) -> None:
     description = Description(DAY, main_page="http://example.org/2")
     pack(warcs_of(crawled), tmp_path / "a.wacz", description=description)
@@ -267,12 +284,14 @@ def test_a_damaged_file_is_packed_as_it_is_and_told(crawled: Path, tmp_path: Pat
         assert opened.read(f"archive/{cut.name}") == cut.read_bytes()
 
 
-def test_a_record_that_no_pointer_can_reach_is_not_in_the_index(crawled: Path, tmp_path: Path) -> None:
+def test_a_record_that_no_pointer_can_reach_is_in_neither_index_nor_pages(
+    crawled: Path, tmp_path: Path
+) -> None:
     """In a file packed as a whole, only the first record begins where a member does."""
     texts = [gzip.decompress(path.read_bytes()) for path in warcs_of(crawled)]
     (tmp_path / "whole.warc.gz").write_bytes(gzip.compress(b"".join(texts)))
     packed = pack([tmp_path / "whole.warc.gz"], tmp_path / "a.wacz")
-    assert packed.lines == 0
+    assert (packed.lines, packed.pages) == (0, 0)
     assert packed.broken > 0
 
 

@@ -123,6 +123,8 @@ class PageList:
 
     def add(self, record: Record) -> None:
         """List *record* where it is a page; note what it says where it is made of one."""
+        if not record.seekable:
+            return  # the index has no line of it, so that a reader could not open the page
         if record.type == "resource":
             self._note(record)
             return
@@ -167,13 +169,14 @@ class PageList:
         return self._main
 
 
-_COLUMNS = ["warc_file", "warc_offset", "status", "truncated"]
+_COLUMNS = ["warc_file", "warc_offset", "record_id", "status", "truncated"]
 
 
 def pages_in_table(table: Path) -> Callable[[Record], bool]:
     """Return a predicate: whether *table*, a `captures.parquet`, has a record with status 200, uncut.
 
-    The rows of one WARC file are held at a time. InputError where *table* is not a capture index.
+    Each crawl begins with a file of the same name, so the record has to be that of the row by its ID,
+    too. The rows of one WARC file are held at a time. InputError where *table* is not a capture index.
     """
     if not table.is_file():
         raise InputError(f"{table} is not a file. Name the captures.parquet of a crawl.")
@@ -181,30 +184,33 @@ def pages_in_table(table: Path) -> Callable[[Record], bool]:
         missing = set(_COLUMNS) - set(opened.schema.names)
     if missing:
         raise InputError(f"{table} is not a capture index: it has no column {min(missing)}.")
-    name, offsets = "", frozenset[int]()
+    name, places = "", frozenset[tuple[object, object]]()
 
     def is_page(record: Record) -> bool:
-        nonlocal name, offsets
+        nonlocal name, places
         if record.path.name != name:
-            name, offsets = record.path.name, _offsets(table, record.path.name)
-        return record.offset in offsets
+            name, places = record.path.name, _places(table, record.path.name)
+        return (record.offset, record.record_id) in places
 
     return is_page
 
 
-def _offsets(table: Path, name: str) -> frozenset[int]:
-    """Return the offsets of the whole captures with status 200 in the WARC file *name*."""
+def _places(table: Path, name: str) -> frozenset[tuple[object, object]]:
+    """Return offset and record ID of each whole capture with status 200 in the WARC file *name*."""
     import pyarrow.compute as pc  # noqa: PLC0415  # most packages are made without a table
 
     wanted: Any = (
         (pc.field("warc_file") == name) & (pc.field("status") == 200) & (pc.field("truncated") == "")
     )
-    offsets = set[object]()
+    places = set[tuple[object, object]]()
     with _opened(table) as opened:
         for batch in opened.batches(_COLUMNS):
             rows: Any = batch
-            offsets.update(rows.filter(wanted)["warc_offset"].to_pylist())
-    return frozenset(offset for offset in offsets if isinstance(offset, int))
+            found = rows.filter(wanted)
+            places.update(
+                zip(found["warc_offset"].to_pylist(), found["record_id"].to_pylist(), strict=True)
+            )
+    return frozenset(places)
 
 
 @contextmanager
