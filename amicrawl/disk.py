@@ -141,6 +141,11 @@ def _target(path: Path) -> Path:
     return path.resolve() if path.is_symlink() and not is_special(path) else path
 
 
+def is_unfinished(path: str | os.PathLike[str]) -> bool:
+    """Return whether *path* is being written, or was given up: a part of it ends in `.open`."""
+    return any(part.endswith(OPEN_SUFFIX) for part in os.fspath(path).split("/"))
+
+
 class OutputFile:
     """A file being written, under its name with `.open` behind it, until `seal` gives it its own.
 

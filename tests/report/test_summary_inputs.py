@@ -17,6 +17,7 @@ from report.summary_lines import DIGEST, cdx11, counts_of
 from typer.testing import CliRunner
 
 from amicrawl.archive.arrow_texts import texts_from
+from amicrawl.archive.lines import archive_files, files_in
 from amicrawl.archive.report.counts import CDX_SUMMARY
 from amicrawl.archive.report.counts_json import counts_to_json, report_to_json, summary_to_json
 from amicrawl.archive.report.figures import (
@@ -31,6 +32,7 @@ from amicrawl.archive.report.figures import (
 from amicrawl.archive.report.inputs import files_of
 from amicrawl.archive.report.parquet import in_base32
 from amicrawl.archive.report.reading import read_counts
+from amicrawl.archive.table.query import table_files
 from amicrawl.capture import Failure
 from amicrawl.cli import app
 from amicrawl.errors import InputError, UsageError
@@ -253,6 +255,10 @@ def test_a_capture_index_of_a_crawl_is_read(tmp_path: Path) -> None:
         },
         empty
         | {"url": "http://gone.example.org/", "fetched_at": began, "error": f"{Failure.OTHER.value}: x"},
+        *[
+            empty | {"url": "http://denied.example.org/", "fetched_at": began, "error": error}
+            for error in (str(Failure.ROBOTS_DENIED), f"{Failure.REFUSED_BY_CRAWL}: a rule")
+        ],
     ]
     path = tmp_path / "captures.parquet"
     pq.write_table(pa.Table.from_pylist(rows, schema=CAPTURES), path)
@@ -264,7 +270,10 @@ def test_a_capture_index_of_a_crawl_is_read(tmp_path: Path) -> None:
         ("warc/revisit", "304"): (1, 300),
     }
     assert (counts.first, counts.first_key) == ("20261121120001", b"org,example)/a?b")
-    assert counts.skipped == {"a fetch that failed, so that there is no record": 1}
+    assert counts.skipped == {
+        "a fetch that failed, so that there is no record": 1,
+        "a URL that was not requested": 2,
+    }
     assert counts.facets["truncated"] == {"length": (1, 300)}
 
 
@@ -378,6 +387,22 @@ def test_directories_without_an_index_and_clusters_without_their_parts_are_refus
     (tmp_path / "cluster.idx").write_text("a 2\tcdx-0.gz\t0\t1\t1\n")
     with pytest.raises(InputError, match=r"cdx-0\.gz"):
         read_counts([str(tmp_path)])
+
+
+def test_what_a_killed_command_left_in_a_directory_does_not_count(inputs: Path) -> None:
+    made = inputs / "made"
+    for name in ("table", "table.open"):
+        (made / name).mkdir(parents=True)
+        (made / name / "part.parquet").write_bytes((inputs / "table").read_bytes())
+    assert [file.location.name for file in files_of(made)] == [str(made / "table" / "part.parquet")]
+    assert table_files(made) == [made / "table" / "part.parquet"]
+    for name in ("a", "b.open"):
+        (made / name).mkdir(parents=True)
+        for ending in ("cdxj", "warc.gz"):
+            (made / name / f"x.{ending}").write_bytes(b"")
+    assert files_in([made]) == [made / "a" / "x.cdxj"]
+    assert archive_files([made]) == [made / "a" / "x.warc.gz"]
+    assert archive_files([made / "b.open"]) == [made / "b.open" / "x.warc.gz"]
 
 
 def test_a_kind_that_is_not_known_is_refused() -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from isal import igzip, isal_zlib
 
+from amicrawl.disk import is_unfinished
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -102,10 +103,7 @@ def archive_files(named: Sequence[Path]) -> list[Path]:
     files: dict[Path, None] = {}
     for path in named:
         if path.is_dir():
-            within = sorted(
-                p for p in path.rglob("*") if p.name.endswith(ARCHIVE_ENDINGS) and p.is_file()
-            )
-            files |= dict.fromkeys(within)
+            files |= dict.fromkeys(_files_below(path, ARCHIVE_ENDINGS))
         elif path.exists():
             files[path] = None
         else:
@@ -129,9 +127,7 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
     found: list[Path] = []
     for place in places:
         if place.is_dir():
-            files = sorted(
-                path for path in place.rglob("*") if path.name.endswith(suffixes) and path.is_file()
-            )
+            files = _files_below(place, suffixes)
             refuse_collection(place, (path.relative_to(place).as_posix() for path in files))
             if not files:
                 made = " `amicrawl index FILES -o DIR` makes them." if ".cdxj" in suffixes else ""
@@ -142,6 +138,17 @@ def files_in(places: Sequence[Path], *, suffixes: tuple[str, ...] = _SUFFIXES) -
         else:
             raise InputError(f"{place} does not exist. Check the path.")
     return list(dict.fromkeys(found))
+
+
+def _files_below(directory: Path, suffixes: tuple[str, ...]) -> list[Path]:
+    """Return the finished files in *directory*, and in those below it, that end in *suffixes*."""
+    return sorted(
+        path
+        for path in directory.rglob("*")
+        if path.name.endswith(suffixes)
+        and path.is_file()
+        and not is_unfinished(path.relative_to(directory))
+    )
 
 
 def refuse_archive(path: Path, begin: bytes) -> None:

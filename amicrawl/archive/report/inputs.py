@@ -1,7 +1,8 @@
 """Inputs of a summary: which files an argument stands for, on paths and in stores.
 
 A file is itself. A directory, or a URI with files below it, is a ZipNum cluster if it has an `.idx`
-file, a table if it has Parquet files, else the CDX files in it, else its WARC and ARC files.
+file, a table if it has Parquet files, else the CDX files in it, else its WARC and ARC files. What is
+still being written, or was given up, does not count: a name that ends in `.open`, a directory's, too.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.archive.lines import ARCHIVE_BEGINS, PARQUET_BEGINS, refuse_collection
 from amicrawl.archive.location import Location, is_uri, reachable
+from amicrawl.disk import is_unfinished
 from amicrawl.errors import InputError
 from amicrawl.reading import GZIP_MAGIC, ZSTD_MAGIC
 
@@ -49,6 +51,7 @@ def files_of(name: str | os.PathLike[str]) -> list[InputFile]:
     size, below = _facts_of(location)
     if size is not None:
         return [InputFile(location, size)]
+    below = {file: size for file, size in below.items() if not is_unfinished(file)}
     found = _shards(location, below) or [file for file in below if file.endswith(".parquet")]
     if not found:
         refuse_collection(name, below)

@@ -37,12 +37,13 @@ from amicrawl.archive.report.batch import Lines, batch_of, chosen, digits_of
 from amicrawl.archive.report.counts import Counts
 from amicrawl.archive.report.inputs import files_of, is_parquet
 from amicrawl.archive.report.rows import MOST_DIGITS
+from amicrawl.capture import Failure
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.parquet import NotWholeError, ParquetTable, is_text
 from amicrawl.urls.surt import surt
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from amicrawl.archive.report.batch import Flags, Numbers
@@ -84,8 +85,11 @@ _CAPTURES = (
     "digest",
     "warc_length",
     "truncated",
+    "error",
 )
-_TEXTS = frozenset({"url", "content_type", "digest", "truncated", _MIME})
+_TEXTS = frozenset({"url", "content_type", "digest", "truncated", "error", _MIME})
+_NOT_REQUESTED = f"^(?:{'|'.join(failure for failure in Failure if failure.never_requested)})(?::|$)"
+"""What `error` begins with in a row of a URL that no server was contacted for."""
 _PARTITION = re.compile(r"(?<![^/])(crawl|subset)=([^/]+)/")
 _DEFAULT_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 """The value, in the name of a directory, of what is missing."""
@@ -175,7 +179,7 @@ def _of_table(rows: pa.RecordBatch, partitions: dict[str, str]) -> Lines:
         },
     }
     known = (lengths_of(key) > 0) & truths(rows["fetch_time"].is_valid())
-    return _those(batch_of(columns | facets), known, "a row without key or time")
+    return _without(batch_of(columns | facets), {"a row without key or time": ~known})
 
 
 def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
@@ -199,13 +203,23 @@ def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
     if "truncated" in names:
         columns["truncated"] = _octets(rows["truncated"])
     stored = _numbers(rows["warc_length"], missing=0) > 0
-    return _those(batch_of(columns), stored, "a fetch that failed, so that there is no record")
+    error = _octets(rows["error"]) if "error" in names else nothing
+    withheld = ~stored & truths(pc.match_substring_regex(error, _NOT_REQUESTED))
+    failed = ~stored & ~withheld
+    return _without(
+        batch_of(columns),
+        {
+            "a fetch that failed, so that there is no record": failed,
+            "a URL that was not requested": withheld,
+        },
+    )
 
 
-def _those(batch: pa.RecordBatch, wanted: Flags, reason: str) -> Lines:
-    """Return the rows that are *wanted*; *reason* is why the others are skipped."""
-    lost = int(np.count_nonzero(~wanted))
-    return Lines(chosen(batch, wanted), Counter({reason: lost} if lost else {}))
+def _without(batch: pa.RecordBatch, reasons: Mapping[str, Flags]) -> Lines:
+    """Return the rows of *batch* that none of *reasons* to skip one is true of."""
+    skipped = Counter({reason: int(np.count_nonzero(rows)) for reason, rows in reasons.items()})
+    wanted = ~np.logical_or.reduce(list(reasons.values()))
+    return Lines(chosen(batch, wanted), +skipped)
 
 
 def in_base32(digests: Any) -> Any:

@@ -36,6 +36,7 @@ from amicrawl.archive.table.named_queries import (
     ranking_of_table,
 )
 from amicrawl.archive.table.read_only_sql import refuse_writing, statements_of
+from amicrawl.disk import is_unfinished
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.parquet import ParquetTable
 
@@ -247,7 +248,8 @@ class QueryTable:
 def table_files(path: Path) -> list[Path]:
     """Return the Parquet files of the table at *path* in order; InputError where there are none.
 
-    Files and directories whose names begin with `.` or `_` do not count, as Spark and Hive have it.
+    Files and directories whose names begin with `.` or `_` do not count, as Spark and Hive have it, nor
+    those whose names end in `.open`: they are being written, or were given up.
     """
     try:
         if path.is_dir():
@@ -288,7 +290,7 @@ def _check_size(file: Path) -> None:
 
 
 def _counts(path: Path) -> bool:
-    return not any(part.startswith((".", "_")) for part in path.parts)
+    return not is_unfinished(path) and not any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _engine(kept: ExitStack, *, restricted: bool) -> duckdb.DuckDBPyConnection:
