@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -44,7 +45,8 @@ def main(ident: str, directory: Path) -> int:
             pages += 1
             with done.open("a") as file:
                 file.write(f"{pages} {token}\n")
-            client.hset(ident, "items_downloaded", pages)
+            with contextlib.suppress(redis.ConnectionError, redis.TimeoutError):
+                client.hset(ident, "items_downloaded", pages)
             if behaviour == "crash" and pages % 3 == 0:
                 print("it fell over", file=sys.stderr, flush=True)
                 return 1

@@ -416,6 +416,15 @@ def test_a_token_does_not_come_back_when_the_database_is_emptied(store: JobStore
     assert second.token > first.token
 
 
+@pytest.mark.parametrize("odd", ["nan", "1e308", str(2**53), "9" * 400, "-7"])
+def test_an_odd_counter_gives_no_token_twice(store: JobStore, odd: str) -> None:
+    raw(store).set(store.keys.token_counter, odd)
+    claims = Claims(store)
+    tokens = [claim.token for n in range(3) if (claim := claims.take(f"unit{n}", "owner")) is not None]
+    assert len(set(tokens)) == 3
+    assert all(10**15 < token < 2**52 for token in tokens)
+
+
 def test_a_partition_is_held_by_one(store: JobStore) -> None:
     claims = Claims(store)
     unit = f"{IDENTS[0]}.p1"

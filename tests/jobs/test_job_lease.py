@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from job_crawling import JobCrawl, site, store_of, submitted
 from loopback import RawServer
+from redis_server import end, started_server
 
 from amicrawl.disk import Disk
+from amicrawl.fleet.jobs.link import begin_epoch
 from amicrawl.fleet.leases.lease import Claims
 from amicrawl.fleet.leases.leased import raise_fence
 
@@ -121,3 +123,32 @@ def test_a_crawl_that_cannot_reach_redis_pauses_when_its_lease_ends_and_goes_on_
     assert int(record["items_downloaded"]) == int(record["r2xx"]) == 121
     assert sum(entry["type"] == "download" for entry in crawl.entries()) == 121
     assert "The lease could not be renewed for a while; the crawl continues." in crawl.said()
+
+
+def test_a_crawl_goes_on_when_redis_starts_from_a_snapshot_of_before_its_job_was_taken(
+    tmp_path: Path,
+) -> None:
+    """As a replica that takes over before all has reached it: the job waits in its queue there."""
+    redis_server = started_server()
+    try:
+        with RawServer(site(60)) as server:
+            ident = submitted(
+                redis_server, server.url, settings={"delay_min": 50, "delay_max": 50, "concurrency": 2}
+            )
+            begin_epoch(store_of(redis_server))
+            redis_server.client().save()
+            variables = held(redis_server, tmp_path)
+            with JobCrawl(redis_server, ident, tmp_path / "out", variables=variables) as crawl:
+                crawl.wait_until(lambda: crawl.downloaded() > 5)
+                redis_server.kill()
+                redis_server.start()
+                assert redis_server.client().lrange("pending", 0, -1) == [ident]
+                assert crawl.ended() == 0, crawl.stderr
+            record, said = crawl.record(), crawl.said()
+        client = redis_server.client()
+        assert int(record["items_downloaded"]) == int(record["r2xx"]) == 61
+        assert "Redis had lost this job; its crawl has written it again." in said
+        assert client.lrange("working", 0, -1) == [ident]
+        assert client.llen("pending") == 0
+    finally:
+        end(redis_server)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from job_crawling import store_of, submitted
@@ -16,7 +16,7 @@ from amicrawl.fleet.checkpoints.data_directory import JobCopy
 from amicrawl.fleet.jobs.crawl.opening import HeldJob, open_job, redis_of
 from amicrawl.fleet.jobs.crawl.specification import arguments_of, take_settings
 from amicrawl.fleet.jobs.link import begin_epoch, fetched_copy
-from amicrawl.fleet.leases.lease import Claims
+from amicrawl.fleet.leases.lease import Claims, Happened
 from amicrawl.fleet.leases.lease_time import TOKEN_VARIABLE
 from amicrawl.fleet.leases.leased import LeaseLost
 
@@ -48,6 +48,23 @@ def test_by_hand_a_job_is_taken_out_of_its_queue(redis_server: RedisServer, tmp_
     assert client.hget(ident, "started_at")
     with pytest.raises(UsageError, match="is being crawled"):
         opened(redis_server, ident, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "queue"),
+    [({"large": True}, "pending-large"), ({"pipeline": "anna"}, "pending:anna")],
+)
+def test_a_job_that_is_given_back_by_hand_is_in_its_queue_again(
+    redis_server: RedisServer, tmp_path: Path, wishes: dict[str, Any], queue: str
+) -> None:
+    """Also one that waits where no queue should be read."""
+    ident, client = submitted(redis_server, URL, **wishes), redis_server.client()
+    client.set("pending-ao", "no list")
+    job = opened(redis_server, ident, tmp_path)
+    assert not client.exists(queue)
+    Claims(job.store).give_back(ident, job.copy.token, Happened.DRAINED)
+    assert client.lrange(queue, 0, -1) == [ident]
+    assert not client.exists("pending")
 
 
 def test_a_job_that_is_not_there_or_has_ended_is_a_sentence(
@@ -103,6 +120,10 @@ def test_a_job_that_redis_loses_between_its_claim_and_its_crawl_is_written_back(
     client.delete(f"amicrawl:claim:{ident}")
     with pytest.raises(LeaseLost, match="GONE"):
         opened(redis_server, ident, tmp_path, variables)
+    # An older one: Redis was put back to an earlier attempt.
+    client.hset(f"amicrawl:claim:{ident}", mapping={"token": "17", "state": "queued"})
+    client.set("amicrawl:token", "17")
+    assert opened(redis_server, ident, tmp_path, variables).copy.token == claim.token
     client.flushall()
     job = opened(redis_server, ident, tmp_path, variables)
     assert (job.copy.token, job.copy.record["note"]) == (claim.token, "kept")

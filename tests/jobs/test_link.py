@@ -230,6 +230,20 @@ def test_a_redis_that_went_back_in_time_is_brought_up_to_date(crawl: Crawl) -> N
     assert not crawl.client.exists("pending")
 
 
+def test_a_redis_that_went_back_to_before_the_claim_is_brought_up_to_date(crawl: Crawl) -> None:
+    """The epoch is the same, and there is no claim: the last token is older than the crawl's."""
+    crawl.until(lambda: crawl.told)
+    pipe = crawl.client.pipeline()
+    pipe.delete(crawl.key("claim"), crawl.key("lease"), "working")
+    pipe.set("amicrawl:token", str(crawl.link.copy.token - 1))
+    pipe.lpush("pending", crawl.ident)
+    pipe.execute()
+    crawl.until(lambda: crawl.link.lost or crawl.client.exists(crawl.key("claim")))
+    assert crawl.client.hget(crawl.key("claim"), "token") == str(crawl.link.copy.token)
+    assert crawl.client.lrange("working", 0, -1) == [crawl.ident]
+    assert not crawl.client.exists("pending")
+
+
 @pytest.mark.parametrize(
     ("key", "fault"),
     [

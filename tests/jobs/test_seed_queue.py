@@ -154,3 +154,25 @@ def test_two_consumers_share_a_queue_and_get_nothing_twice(store: JobStore) -> N
         while batch := [entry for queue in consumers for entry in queue.take(7)]:
             found += urls(batch)
         assert sorted(found) == sorted(many)
+
+
+@pytest.mark.parametrize("kind", ["list", "set", "zset"])
+def test_numbers_of_seeds_do_not_come_back_when_the_database_is_emptied(
+    store: JobStore, kind: str
+) -> None:
+    """A crawl that fetches what it took before would take new seeds for those, and have them gone."""
+    FILL[kind](store.client, URLS)
+    queue = SeedQueue(store, KEY, "one")
+    before = {entry.number for entry in queue.take(3)}
+    store.client.flushall()
+    FILL[kind](store.client, [f"{url}?again" for url in URLS])
+    assert not before & {entry.number for entry in queue.take(3)}
+
+
+@pytest.mark.parametrize("odd", ["no number", "1e308", "9" * 400, "-7", "nan", str(2**53)])
+def test_no_seed_is_lost_to_an_odd_number(store: JobStore, odd: str) -> None:
+    FILL["list"](store.client, URLS)
+    store.client.set(f"amicrawl:seeds:{KEY}", odd)
+    queue = SeedQueue(store, KEY, "one")
+    assert urls(queue.take(3)) == URLS[:3]
+    assert urls(queue.taken()) + store.client.lrange(KEY, 0, -1) == URLS

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from redis_server import end, started_server
 
 from amicrawl.capture import Capture
 from amicrawl.clock import unix_ms
@@ -30,6 +31,7 @@ from amicrawl.fleet.database.connection import JobStore, RedisSettings, connect
 from amicrawl.fleet.database.redis_values import dead_letters
 from amicrawl.fleet.jobs.accounting import Account, Figures, account_of, settle
 from amicrawl.fleet.jobs.attempt import Workshop
+from amicrawl.fleet.jobs.link import begin_epoch
 from amicrawl.fleet.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
 from amicrawl.fleet.jobs.queues import queue_order
@@ -585,6 +587,36 @@ def test_an_outage_longer_than_the_lease_counts_as_no_crash(
     assert attempt.is_running
     claim = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
     assert (claim["attempt"], claim.get("failures", "0")) == ("1", "0")
+
+
+@pytest.mark.parametrize("earlier", [{}, {"token": "17", "state": "queued", "attempt": "3"}])
+def test_a_job_is_kept_when_redis_starts_from_a_snapshot_of_before_it_was_taken(
+    tmp_path: Path, earlier: dict[str, str]
+) -> None:
+    """With the claim of an earlier attempt in it, or none."""
+    server = started_server()
+    run = Pipelines(server.url, tmp_path)
+    try:
+        submit(run, IDENTS[0])
+        if earlier:
+            claim = {**earlier, "queued_at": "1700000000"}
+            raw(run.store).hset(run.store.keys.claim(IDENTS[0]), mapping=claim)
+        begin_epoch(run.store)
+        server.client().save()
+        pipeline = run.start(options=PipelineOptions(slots=1))
+        run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
+        [attempt] = pipeline.attempts
+        server.kill()
+        run.turn(lambda: misses_redis(pipeline))
+        server.start()
+        run.turn(ended(run, IDENTS[0]))
+        claim = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
+        assert (claim["token"], claim["state"]) == (str(attempt.claim.token), "done")
+        assert raw(run.store).get("jobs_completed") == "1"
+        assert not raw(run.store).exists("pending", "working")
+    finally:
+        run.end()
+        end(server)
 
 
 def test_a_job_is_kept_while_its_files_are_fetched_for_longer_than_a_lease(

@@ -122,13 +122,14 @@ class Ending:
         None where the job is another's, or while its index is counted first: `is_busy` says which.
         """
         [(claim, _)] = self._claims.look([attempt.ident])
-        if claim is not None and claim.token != attempt.claim.token:
+        if claim is not None and claim.token > attempt.claim.token:
             attempt.is_lost = True
         if attempt.is_lost:
             logger.warning("Job %s is another pipeline's now; its end is not reported", attempt.ident)
             return None
         record = hash_at(self._store, self._store.keys.job(attempt.ident))
-        if not record.get("url") and self._restored(attempt):
+        is_known = record.get("url") and claim is not None and claim.token == attempt.claim.token
+        if not is_known and self._restored(attempt):
             record = hash_at(self._store, self._store.keys.job(attempt.ident))
             attempt.needs_account = True
         judged = _judged(attempt, asked=bool(record.get("abort_requested") or record.get("aborted")))

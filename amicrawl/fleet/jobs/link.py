@@ -26,7 +26,7 @@ import redis
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.checkpoints import JobCopy
-from amicrawl.fleet.database import hashes_at, text_at
+from amicrawl.fleet.database import hashes_at, number_of, text_at
 from amicrawl.fleet.jobs import lookup
 from amicrawl.fleet.jobs.live_settings import FIELDS, FlushReply
 from amicrawl.fleet.leases import HeldLease, ident_of_unit
@@ -229,6 +229,7 @@ class CrawlLink(HeldLease):
             keys=[
                 *(keys.job(ident), keys.ignores(ident), keys.log(ident), keys.claim(copy.unit)),
                 *(keys.lease(copy.unit), keys.desired(ident), keys.facts(copy.unit), keys.own("epoch")),
+                keys.token_counter,
             ],
             args=[
                 *(copy.unit, copy.token, int(self._ttl * 1000) if renew else 0, self._age, copy.epoch),
@@ -362,7 +363,10 @@ def fetched_copy(store: JobStore, unit: str, *, token: int) -> JobCopy:
 
 def is_forgotten(store: JobStore, copy: JobCopy) -> bool:
     """Tell whether Redis was emptied, or put back in time, since *copy* was read from it."""
-    return text_at(store, store.keys.own("epoch"), longest=100) != copy.epoch
+    keys = store.keys
+    if text_at(store, keys.own("epoch"), longest=100) != copy.epoch:
+        return True
+    return number_of(text_at(store, keys.token_counter, longest=100)) < copy.token
 
 
 def begin_epoch(store: JobStore) -> None:

@@ -344,6 +344,8 @@ class Pipeline(Supervisor[JobAttempt]):
     def _could_not(self, error: Exception, now: float) -> None:
         super()._could_not(error, now)
         self._reaper.forget()
+        # One that was put back in time has jobs in its queues that run: their crawls write that first.
+        self._takes_from = max(self._takes_from, time.monotonic() + self._options.grace)
 
     def _refuse(self, refusal: RefusedEntry) -> None:
         where = self._store.keys.queue(refusal.queue)

@@ -188,18 +188,19 @@ class Supervisor(ABC, Generic[Unit]):
         looks = self._claims.look([attempt.claim.unit for attempt in watched])
         responded = time.monotonic()
         for attempt, (claim, left) in zip(watched, looks, strict=True):
-            if claim is not None and not _is_same(claim, attempt.claim):
+            if claim is not None and _is_lost(claim, attempt.claim):
                 attempt.is_lost, attempt.is_waiting = True, False
                 why = "its claim is another owner's now"
                 attempt.pulse.lose(why)
                 attempt.kill(why)
                 continue
-            # Without a claim, Redis was emptied: the crawl of a job has as long to write it again.
-            attempt.pulse.looked(left.total_seconds(), sent, responded)
-            if claim is not None:
+            # Without ours, Redis was emptied or put back: the crawl of a job has as long to restore it.
+            is_ours = claim is not None and claim.token == attempt.claim.token
+            attempt.pulse.looked(left.total_seconds() if is_ours else 0.0, sent, responded)
+            if is_ours:
                 self._held(attempt, now)
                 if attempt.is_busy or attempt.pulse.is_our_turn(now):
-                    self._claims.renew(claim.unit, claim.token, self._lease, beats=1)
+                    self._claims.renew(attempt.claim.unit, attempt.claim.token, self._lease, beats=1)
                     attempt.pulse.renewed(time.monotonic())
             if attempt.is_waiting:
                 self._begin(attempt)
@@ -268,5 +269,6 @@ _WHAT_NOW = {
 }
 
 
-def _is_same(claim: Claim, ours: Claim) -> bool:
-    return claim.token == ours.token and claim.state == "held"
+def _is_lost(claim: Claim, ours: Claim) -> bool:
+    """Tell whether *claim*, which Redis has, ends *ours*; an older one means that Redis was put back."""
+    return claim.token > ours.token or (claim.token == ours.token and claim.state != "held")

@@ -68,7 +68,8 @@ class Renewal(StrEnum):
     LOST = "LOST"
     """The job is another owner's: this one may write nothing of it any more."""
     GONE = "GONE"
-    """Redis has no claim: it was emptied, or the job was ended by hand."""
+    """Redis has no claim, or an older one: it was emptied or put back in time, or the job was ended by
+    hand."""
 
 
 class GivenBack(StrEnum):

@@ -1,4 +1,5 @@
 --!include _cut
+--!include _number
 -- What scripts about claims have in common; put in front of those that begin with `--!include _claim`.
 local function kind(key)
   return redis.call('TYPE', key)['ok']
@@ -11,15 +12,8 @@ local function clock()
     tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
 end
 
--- Grows for ever, even over a database that was emptied: it is never behind the clock, in microseconds. By
--- milliseconds, a claim taken right after the emptying could have the token of the last one before it.
 local function next_token(counter)
-  local now = redis.call('TIME')
-  local last = 0
-  if kind(counter) == 'string' then
-    last = tonumber(redis.call('GET', counter)) or 0
-  end
-  local token = string.format('%.0f', math.max(last + 1, tonumber(now[1]) * 1000000 + tonumber(now[2])))
+  local token = string.format('%.0f', number_before(counter) + 1)
   redis.call('SET', counter, token)
   return token
 end

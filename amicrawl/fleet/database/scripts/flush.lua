@@ -2,7 +2,7 @@
 -- One flush of a crawl: renews its lease, writes its figures, adds its log entries and returns its live
 -- settings. Nothing is written for a crawl whose claim has another owner, or into a record that is missing.
 --
--- KEYS  record, ignores, log, claim, lease, desired, facts, epoch
+-- KEYS  record, ignores, log, claim, lease, desired, facts, epoch, token counter
 -- ARGV  1 unit, 2 token, 3 lease in ms or 0 to renew nothing, 4 the age of the settings that the crawl
 --       has, or nothing to get all of them, 5 the epoch it knows or nothing, 6 an epoch to begin where there
 --       is none, 7 updates channel, 8 entries that the log keeps, 9 by how much the heartbeat grows,
@@ -13,8 +13,8 @@
 --       or put back to what it was before the claim); ENDED (another program has removed the record);
 --       ODD (a key of ours is of a wrong type). settings, ignores and desired are nil where they are
 --       unchanged; each of them is nil, too, where it cannot be read, and then a fault says why.
-local record, ignores, log, claim, lease, desired, facts, epoch =
-  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8]
+local record, ignores, log, claim, lease, desired, facts, epoch, counter =
+  KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6], KEYS[7], KEYS[8], KEYS[9]
 local unit, token, lease_ms, known = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
 local MOST_IGNORES, LONGEST, SHOWN = 5000, 4096, 100
 
@@ -31,14 +31,15 @@ end
 
 local kind_of_claim = kind(claim)
 if kind_of_claim == 'none' then
-  return over(same and 'LOST' or 'GONE')
+  -- Tokens only grow: where the last one is older than ours, Redis was put back in time.
+  local last = kind(counter) == 'string' and tonumber(redis.call('GET', counter)) or 0
+  return over(same and last >= tonumber(token) and 'LOST' or 'GONE')
 elseif kind_of_claim ~= 'hash' then
   return over('ODD')
 end
 local held = redis.call('HMGET', claim, 'token', 'state')
 if held[1] ~= token then
   local other = tonumber(held[1] or '')
-  -- Tokens only grow: an older one means that Redis was put back in time.
   return over(other and other < tonumber(token) and 'GONE' or 'LOST')
 elseif held[2] ~= 'held' then
   return over('LOST')

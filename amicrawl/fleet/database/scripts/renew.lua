@@ -3,7 +3,7 @@
 -- KEYS  claim, lease, record
 -- ARGV  token, lease in ms, by how much the heartbeat of the record grows
 -- Returns RENEWED; REGAINED where the lease had run out and the claim is still the caller's; LOST where
--- it is another's; GONE where there is no claim.
+-- it is another's; GONE where there is no claim, or an older one: Redis was emptied, or put back in time.
 local claim, lease, record = KEYS[1], KEYS[2], KEYS[3]
 local token, lease_ms, beats = ARGV[1], ARGV[2], tonumber(ARGV[3])
 
@@ -11,7 +11,10 @@ if redis.call('TYPE', claim)['ok'] ~= 'hash' then
   return 'GONE'
 end
 local held = redis.call('HMGET', claim, 'token', 'state')
-if held[1] ~= token or held[2] ~= 'held' then
+if held[1] ~= token then
+  local other = tonumber(held[1] or '')
+  return other and other < tonumber(token) and 'GONE' or 'LOST'
+elseif held[2] ~= 'held' then
   return 'LOST'
 end
 local answer = 'RENEWED'

@@ -1,5 +1,6 @@
+--!include _number
 -- Takes the next seeds of a queue for one consumer, which has them until it acknowledges them.
--- KEYS: queue, what the consumer has taken, consumers by when they were heard of, counter of what was taken.
+-- KEYS: queue, what the consumer has taken, consumers by when they were heard of, the last number of a seed.
 -- ARGV: consumer, how many, most bytes of each that are returned, group of a stream's consumers.
 -- Returns: the type of the queue (`none`; `odd` where a key of ours is of a wrong type), then of each
 -- seed its number and its text, or the number and the fields of a stream's entry.
@@ -19,9 +20,12 @@ local answer = {kind}
 
 local function cut(text) return string.sub(text, 1, longest) end
 
--- How it came is kept with it, so that it can be put back as it was.
+-- How it came is kept with it, so that it can be put back as it was. Its number does not come back: a consumer has
+-- seeds from before the database was emptied, and would take a new one for one of those.
+local last = number_before(counter)
 local function take(text, how)
-  local number = string.format('%.0f', redis.call('INCR', counter))
+  last = last + 1
+  local number = string.format('%.0f', last)
   redis.call('HSET', taken, number, how .. text)
   table.insert(answer, {number, cut(text)})
 end
@@ -42,4 +46,5 @@ elseif kind == 'stream' then
     table.insert(answer, seed)
   end
 end
+if kind ~= 'stream' and #answer > 1 then redis.call('SET', counter, string.format('%.0f', last)) end
 return answer
