@@ -8,12 +8,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from amicrawl.fleet.jobs.accounting import Figures
 from amicrawl.fleet.jobs.crawl.reporting import JobFacts
 from amicrawl.fleet.leases.lease import Claim
 
 
-def facts(clock: list[float]) -> JobFacts:
+def facts(clock: list[float], *, age: str = "1") -> JobFacts:
     """Return the facts of a crawl with nothing in it, by a clock that the test turns."""
     run: Any = SimpleNamespace(
         has_frontier=False, following=None, sealed=[], waiting=0, state="running", paused=set(), later=0,
@@ -21,7 +23,7 @@ def facts(clock: list[float]) -> JobFacts:
         tally=SimpleNamespace(as_dict=dict),
     )  # fmt: skip
     orders: Any = SimpleNamespace(
-        delay=0, delay_max=0, concurrency=1, suppress_ignore_reports=False, age="1", faults=Counter()
+        delay=0, delay_max=0, concurrency=1, suppress_ignore_reports=False, age=age, faults=Counter()
     )
     link: Any = SimpleNamespace(inbox=SimpleNamespace(dropped=0))
     return JobFacts(run, orders, link, Claim("a", 1), wall=lambda: 0.0, clock=lambda: clock[0])
@@ -42,3 +44,10 @@ def test_rates_are_of_this_attempt_whenever_the_earlier_ones_are_counted() -> No
         assert (rates["items"], rates["bytes"]) == (1.0, 100.0)
         if "history" in said:
             assert json.loads(said["history"])[0]["downloaded"] >= 324
+
+
+@pytest.mark.parametrize(("age", "expected"), [("7", 7), ("9" * 30, None), ("-1", None), ("", None)])
+def test_an_age_of_settings_that_no_json_can_say_is_left_out(age: str, expected: int | None) -> None:
+    """Any client may write it. A crawl that says nothing any more loses its lease."""
+    said = facts([0.0], age=age).current(None, own=Figures())
+    assert json.loads(said["now"])["settings_age"] == expected

@@ -191,15 +191,8 @@ def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> Hel
         raise UsageError(
             f"The job {unit} is being crawled, or is done. `amicrawl job show {unit}` says which."
         )
-    queue = copy.claim.get("queue", "")
+    queue = _taken_out(store, unit) or copy.claim.get("queue", "")
     where = {"directory": directory.name, "queue": queue, "resumed": _how(claim, directory)}
-    with store.responding():
-        pipe = store.client.pipeline(transaction=True)
-        for name in _queues(store):
-            pipe.lrem(name, 0, unit)
-        pipe.lrem(store.keys.working, 0, unit)
-        pipe.lpush(store.keys.working, unit)
-        pipe.execute(raise_on_error=False)
     claims.settle(unit, claim.token, started_at=f"{time.time():.6f}", **where)
     copy = fetched_copy(store, unit, token=claim.token)
     return HeldJob(store, copy, Claim.read(unit, copy.claim), ttl, renewed, by_hand=True)
@@ -217,8 +210,18 @@ def _remembered(store: JobStore, copy: JobCopy, ttl: timedelta) -> HeldJob:
     return HeldJob(store, copy, claim, ttl, renewed, by_hand=True)
 
 
-def _queues(store: JobStore) -> list[str]:
-    return [store.keys.queue(name) for name in queue_names(store)]
+def _taken_out(store: JobStore, unit: str) -> str:
+    """Move *unit* from its queue to `working`; return the name of that queue, empty for none."""
+    with store.responding():
+        names = queue_names(store)
+        pipe = store.client.pipeline(transaction=True)
+        for name in names:
+            pipe.lrem(store.keys.queue(name), 0, unit)
+        pipe.lrem(store.keys.working, 0, unit)
+        pipe.lpush(store.keys.working, unit)
+        replies = pipe.execute(raise_on_error=False)
+    # What is not a list replies with an error.
+    return next((name for name, n in zip(names, replies, strict=False) if type(n) is int and n), "")
 
 
 def _how(claim: Claim, directory: Path) -> str:

@@ -149,7 +149,7 @@ class JobFacts:
             "delay_max": orders.delay_max,
             "concurrency": orders.concurrency,
             "suppress_ignore_reports": orders.suppress_ignore_reports,
-            "settings_age": int(orders.age) if orders.age.isascii() and orders.age.isdigit() else None,
+            "settings_age": _age(orders.age),
             "faults": [_shown(fault) for fault in orders.faults],
             "counts": run.tally.as_dict(),
             "ignored_dropped": self.ignored_dropped,
@@ -218,6 +218,11 @@ class JobFacts:
             "errors": figures.error_count,
             "todo": self._run.waiting,
         }
+
+
+def _age(text: str) -> int | None:
+    """Return the age of settings, which any client may have written, as JSON can say it."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
 def _shown(text: str) -> str:
