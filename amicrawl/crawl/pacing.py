@@ -50,6 +50,8 @@ if TYPE_CHECKING:
 _MOST_NAMES = 100_000
 _LEAST_PATIENCE = 0.25
 _MOST_WAITS = 10_000
+_MOST_WISHES = 100
+"""Origins of a host whose Crawl-delays are kept."""
 _JITTER = 1.0
 """Seconds by which a delay may be longer than it says without another reason."""
 
@@ -67,6 +69,8 @@ class Pacing:
         # Behind a proxy all hosts have one address, and it is not theirs.
         if config.delay and config.address_delay and not config.proxy:
             self.addresses = AddressPace(config.address_delay, self.gates, breaker)
+        self._crawl_delays: dict[int, dict[str, float]] = {}
+        """By host and origin, the seconds that a robots.txt demands."""
         self.robots_waits: dict[int, float] = {}
         """Until when hosts wait whose robots.txt was not available; the latest 10,000 of them."""
         self.bandwidth: Bandwidth | None = None
@@ -121,8 +125,22 @@ class Pacing:
         if ticket.host is not None:
             self.gates.end(ticket.host, now)
 
-    def slow_down(self, host: int, seconds: float) -> None:
-        """Leave *seconds* between requests to *host*, as its robots.txt says; only ever lengthens."""
+    def slow_down(self, host: int, seconds: float, *, origin: str = "") -> None:
+        """Leave *seconds* between requests to *host*, by the robots.txt of *origin*; 0 where it says none.
+
+        That replaces what an earlier one there said. A host has many origins: the longest delay counts.
+        """
+        wishes = self._crawl_delays.get(host, {})
+        wishes.pop(origin, None)
+        if seconds:
+            wishes[origin] = seconds
+            self._crawl_delays[host] = wishes
+        elif not wishes and self._crawl_delays.pop(host, None) is None:
+            return
+        if len(wishes) > _MOST_WISHES:
+            # The shortest: it says nothing as long as the others are there.
+            del wishes[min(wishes, key=wishes.__getitem__)]
+        seconds = max(wishes.values(), default=0.0)
         self.gates.set_delay(host, seconds)
         self.pace.set_crawl_delay(host, seconds)
 

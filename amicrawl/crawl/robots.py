@@ -183,7 +183,7 @@ class RobotsMiddleware:
         self._met[origin] = verdict.expires
         if len(self._met) > _MOST_MET:
             del self._met[next(iter(self._met))]
-        self._slow_down(verdict, url)
+        self._slow_down(origin, verdict, url)
         if is_first and verdict.rules is not None and verdict.rules.sitemaps:
             for act in self._run.on_sitemaps:
                 act(list(verdict.rules.sitemaps), origin)
@@ -354,19 +354,19 @@ class RobotsMiddleware:
             return True
         return False
 
-    def _slow_down(self, verdict: RobotsVerdict, url: str) -> None:
-        """Have the host of *url* contacted no faster than its robots.txt wishes, up to the cap."""
+    def _slow_down(self, origin: str, verdict: RobotsVerdict, url: str) -> None:
+        """Have the host of *url* contacted as its robots.txt at *origin* wishes, up to the cap."""
         delay = honoured_delay(verdict.rules, cap=self._run.config.max_crawl_delay)
         key = self._run.key_of(url)
-        if isinstance(key, Refused) or not delay.seconds:
+        if isinstance(key, Refused):
             return
         if delay.is_capped:
             logger.warning(
                 "robots.txt of %s sets a longer delay than AMICRAWL_MAX_CRAWL_DELAY: %g s are kept.",
-                ascii(robots_url(url)),
+                ascii(origin),
                 delay.seconds,
             )
-        self._run.pacing.slow_down(key.host, delay.seconds)
+        self._run.pacing.slow_down(key.host, delay.seconds, origin=origin)
 
     def _closed(self) -> None:
         """Keep what is known for the next crawl; what cannot be written is requested again."""

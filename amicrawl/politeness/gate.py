@@ -5,7 +5,7 @@
                                           the gate is shut whatever the moment.
     start --- sent ------ delay ------> opens     what had to connect first begins when it is sent.
 
-A gate can be shut for longer (`keep_shut`, a Retry-After) and its delay can grow (`set_delay`, a
+A gate can be shut for longer (`keep_shut`, a Retry-After) and its delay can change (`set_delay`, a
 Crawl-delay); neither ever opens it earlier. It can be held until a moment that is not known yet
 (`hold`, the line in front of an address). Every request to a host belongs here, that for robots.txt
 included: the sender calls `start`, and `end` when it is over; one that has started and did not send
@@ -247,18 +247,24 @@ class Gates:
         gate.opened = max(gate.opened, until)
 
     def set_delay(self, host: int, seconds: float) -> None:
-        """Leave *seconds* between requests to *host*, from its latest start on; only ever lengthens.
+        """Leave *seconds* between requests to *host*, from its latest start on; 0 for no wish.
 
-        For that start to count, call it before the `end` of the request that brought the value.
+        It takes the place of what an earlier call said, and never goes below the delay of the crawl or
+        that given for the host. A shorter one counts from the next start: the gate opens no earlier.
+        For the latest start to count, call it before the `end` of the request that brought the value.
         Raises AmicrawlError for a number that is not finite.
         """
         if not isfinite(seconds):
             raise AmicrawlError(
                 f"Host key {host:016x} cannot have a delay of {seconds} s: cap the delay."
             )
-        if seconds > self._wished.get(host, 0.0):
+        self._delays.pop(host, None)
+        self._wished.pop(host, None)
+        if host in self._own:
+            self._delays[host] = self._own[host]
+        if seconds > 0:
             self._wished[host] = seconds
-        if seconds <= self._delays.get(host, self._delay):
+        if seconds <= self._own.get(host, self._delay):
             return
         self._delays[host] = seconds
         gate = self._gates.get(host)

@@ -176,6 +176,24 @@ def test_back_off_doubles_from_the_crawl_delay() -> None:
         assert rules.held_back(A, started) == ("back-off", seconds)
 
 
+def test_a_crawl_delay_that_its_robots_txt_has_no_more_is_over_but_not_that_of_another_origin() -> None:
+    rules = pacing(delay=1.0)
+    rules.slow_down(A, 30.0, origin="http://www.a.example/robots.txt")
+    rules.slow_down(A, 10.0, origin="http://a.example/robots.txt")
+    assert (rules.gates.delay_of(A), rules.pace.interval(A)) == (30.0, 30.0)
+    rules.slow_down(A, 0.0, origin="http://www.a.example/robots.txt")
+    assert (rules.gates.delay_of(A), rules.pace.interval(A)) == (10.0, 10.0)
+    rules.slow_down(A, 0.0, origin="http://a.example/robots.txt")
+    assert (rules.gates.delay_of(A), rules.pace.interval(A)) == (1.0, 1.0)
+
+
+def test_of_many_origins_of_a_host_the_longest_crawl_delays_are_kept() -> None:
+    rules = pacing(delay=1.0)
+    for number in range(1, 1000):
+        rules.slow_down(A, 2.0 + number % 50, origin=f"http://{number}.a.example/robots.txt")
+    assert (rules.gates.delay_of(A), rules.pace.interval(A)) == (51.0, 51.0)
+
+
 def test_a_host_can_wait_for_its_robots_txt_its_address_or_its_bandwidth() -> None:
     rules = pacing(delay=1.0, host_bandwidth=1000)
     rules.gates.start(A, 100.0)

@@ -106,13 +106,26 @@ def test_no_host_can_request_a_shorter_delay_than_the_crawls(seconds: float) -> 
     assert gates.opens_at(HOST) == 11.0
 
 
-def test_a_longer_delay_does_not_become_shorter_again() -> None:
+@pytest.mark.parametrize(("later", "second"), [(5.0, 15.0), (0.5, 11.0), (0.0, 11.0)])
+def test_a_delay_that_became_shorter_counts_from_the_next_start(later: float, second: float) -> None:
     gates = Gates(1.0, 1)
     gates.set_delay(HOST, 10.0)
-    gates.set_delay(HOST, 5.0)
     gates.start(HOST, 0.0)
+    gates.set_delay(HOST, later)
     gates.end(HOST, 0.0)
     assert gates.opens_at(HOST) == 10.0
+    gates.start(HOST, 10.0)
+    gates.end(HOST, 10.0)
+    assert gates.opens_at(HOST) == second
+
+
+def test_a_host_with_a_delay_of_its_own_has_that_again_once_none_is_wished() -> None:
+    gates = Gates(1.0, 1, delays={HOST: 3.0})
+    gates.set_delay(HOST, 10.0)
+    gates.set_delay(HOST, 0.0)
+    assert gates.delay_of(HOST) == 3.0
+    gates.change(delay=7.0, per_host=1)
+    assert gates.delay_of(HOST) == 3.0
 
 
 @pytest.mark.parametrize("endless", [inf, -inf, nan])
@@ -234,6 +247,7 @@ def test_whatever_happens_a_gate_opens_when_its_history_says(
         elif step == "start" and gates.may_start(host, now):
             gates.start(host, now)
             last_start[host] = now
+            shut[host] = max(shut[host], now + delays[host])
             in_flight[host] += 1
         elif step == "end" and in_flight[host]:
             gates.end(host, now)
@@ -243,9 +257,10 @@ def test_whatever_happens_a_gate_opens_when_its_history_says(
             shut[host] = max(shut[host], now + value)
         elif step == "set_delay":
             gates.set_delay(host, value)
-            delays[host] = max(delays[host], value)
+            delays[host] = max(delay, value)
+            shut[host] = max(shut[host], last_start[host] + delays[host])
         for each in range(3):
-            opens = max(last_start[each] + delays[each], shut[each])
+            opens = shut[each]
             expected = inf if in_flight[each] >= per_host else opens
             assert gates.opens_at(each) == expected
             assert gates.may_start(each, now) == (expected <= now)
