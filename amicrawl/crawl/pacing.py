@@ -126,7 +126,7 @@ class Pacing:
             self.gates.end(ticket.host, now)
 
     def slow_down(self, host: int, seconds: float, *, origin: str = "") -> None:
-        """Leave *seconds* between requests to *host*, by the robots.txt of *origin*; 0 where it says none.
+        """Leave *seconds* between requests to *host*, by the robots.txt of *origin*; 0: by none.
 
         That replaces what an earlier one there said. A host has many origins: the longest delay counts.
         """
