@@ -34,7 +34,7 @@ def zeros(size: int, *, says_size: bool = True) -> bytes:
     return b"\x28\xb5\x2f\xfd" + said + b"".join(blocks)
 
 
-def dictionary_of_gigabytes() -> bytes:
-    """Return a `.warc.zst` whose dictionary unpacks to 4 GB."""
-    frame = zeros(4 * GIB - (1 << 20))
+def with_dictionary(*, says_size: bool) -> bytes:
+    """Return a `.warc.zst` whose dictionary unpacks to a GiB: less than a child may map of addresses."""
+    frame = zeros(GIB, says_size=says_size)
     return b"\x5d\x2a\x4d\x18" + struct.pack("<I", len(frame)) + frame + zstandard.compress(record())

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import zstandard
 from hostile.bombs import frontier_bombs, parquet_bombs
-from hostile.bombs.archive_bombs import PAGE, RECORD, dictionary_of_gigabytes, record, zeros
+from hostile.bombs.archive_bombs import PAGE, RECORD, record, with_dictionary, zeros
 from hostile.bombs.confined import MEMORY
 from isal import isal_zlib
 
@@ -102,7 +102,8 @@ def arc(length: int) -> bytes:
 
 
 ARCHIVES: dict[str, Callable[[], bytes]] = {
-    "dictionary.warc.zst": dictionary_of_gigabytes,
+    "dictionary.warc.zst": partial(with_dictionary, says_size=False),
+    "dictionary-of-known-size.warc.zst": partial(with_dictionary, says_size=True),
     "zeros.warc.zst": lambda: zeros(224 * MIB, says_size=False),
     "records.warc.zst": lambda: frame(record() * 100, 1000),
     "records.warc.gz": lambda: packed(record() * 100, 100),
