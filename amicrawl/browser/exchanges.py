@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
 
     from amicrawl.browser.archived_responses import ArchivedResponses
+    from amicrawl.browser.proxy import Fields
     from amicrawl.capture import Capture
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl import Run
@@ -62,6 +63,8 @@ class Crawl(NamedTuple):
     """Returns why the crawl does not request a URL that a page wants; None where it does."""
     note: Callable[[str], None]
     """Called with the name of a statistic."""
+    as_sent: Callable[[Fields], Fields]
+    """Returns the fields of a request, as Chromium wrote them, as they go to a server."""
 
     @property
     def config(self) -> CrawlConfig:
@@ -113,6 +116,7 @@ class PageExchanges:
         if self._closing:
             return ProxyReply(503)
         self.requests += 1
+        request = request._replace(fields=self._crawl.as_sent(request.fields))
         # A request that Chromium gives up is archived all the same: the task is not its connection's.
         task = asyncio.ensure_future(self._reply_to(request))
         self._tasks.add(task)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from playwright.async_api import Browser, BrowserContext, Playwright
 
+    from amicrawl.browser.fields import OwnFields
     from amicrawl.browser.proxy import BrowserRequest, Fields
     from amicrawl.config import CrawlConfig
 
@@ -94,13 +95,14 @@ class BrowserDiedError(Exception):
 class BrowserPool:
     """The browser of a crawl, and its proxy; started when the first page is opened."""
 
-    def __init__(self, config: CrawlConfig, executable: str, *, user_agent: str) -> None:
+    def __init__(self, config: CrawlConfig, executable: str, *, own: OwnFields) -> None:
+        """Start *executable* when it is needed, with the operator's *own* fields."""
         self.proxy: BrowserProxy
         self.fields: dict[str, Fields] = {}
-        """What Chromium sends when it opens a page, by scheme."""
+        """What is sent when a page is opened, by scheme."""
         self._config = config
         self._executable = executable
-        self._crawler = user_agent
+        self._own = own
         self._user_agent = ""
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
@@ -182,14 +184,11 @@ class BrowserPool:
             ) from error
         self._opened = 0
         self._process = _newest(before, "--user-data-dir")
-        number = self._browser.version.partition(".")[0]
-        chrome = (
-            "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) "
-            f"Chrome/{number}.0.0.0 Safari/537.36"
-        )
-        # A server finds both: who crawls, and which browser it is.
-        is_whole = self._crawler.startswith("Mozilla/")
-        self._user_agent = self._crawler if is_whole else f"{chrome} {self._crawler}"
+        self._user_agent = self._own.agent_of(self._browser.version)
+
+    def as_sent(self, fields: Fields) -> Fields:
+        """Return *fields*, as Chromium wrote them, as they go to a server."""
+        return self._own.as_sent(fields, user_agent=self._user_agent)
 
     async def _learn(self) -> None:
         """Learn what Chromium sends when it opens a page, from itself: a host that is not there."""
@@ -211,10 +210,8 @@ class BrowserPool:
                     await page.goto(f"{scheme}://page.invalid/", timeout=_PATIENCE * 1000)
             finally:
                 self.proxy.dismiss(given)
-            self.fields[scheme] = [
-                (name, _readable(name, value)) for name, value in seen[0].fields
-                if name.lower() != b"host"
-            ]  # fmt: skip
+            sent = self.as_sent(seen[0].fields)
+            self.fields[scheme] = [field for field in sent if field[0].lower() != b"host"]
 
     @contextlib.asynccontextmanager
     async def context(self) -> AsyncIterator[BrowserContext]:
@@ -237,6 +234,7 @@ class BrowserPool:
         made = self._browser.new_context(
             proxy={"server": f"http://127.0.0.1:{self.proxy.port}", "bypass": "<-loopback>"},
             user_agent=self._user_agent,
+            locale=self._own.language or None,
             viewport={"width": 1280, "height": 720},
             accept_downloads=False,
             permissions=[],
@@ -304,11 +302,6 @@ class BrowserPool:
                     logger.warning("Chromium took %s bytes, and is replaced.", f"{size:,}")
                     self.kill()
                     _kill(process)
-
-
-def _readable(name: bytes, value: bytes) -> bytes:
-    """Return *value*, of the field *name*, without the coding that replay tools cannot undo."""
-    return value.replace(b", zstd", b"") if name.lower() == b"accept-encoding" else value
 
 
 async def _closed(context: BrowserContext) -> None:

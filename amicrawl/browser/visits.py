@@ -15,7 +15,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from scrapy.settings import SETTINGS_PRIORITIES
+
 from amicrawl.browser.chromium import find_chromium
+from amicrawl.browser.fields import OwnFields
 from amicrawl.browser.records import Excluded, Rendered, resources_of
 from amicrawl.capture import REDIRECTS, Capture, Failure
 from amicrawl.clock import unix_ms_now
@@ -23,6 +26,7 @@ from amicrawl.config import Rendering
 from amicrawl.crawl import (
     CrawlExtension,
     Visit,
+    default_headers,
     is_of_a_page,
 )
 from amicrawl.discovery import Kind, Link, is_shell
@@ -32,7 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
+    from amicrawl.config import CrawlConfig
     from amicrawl.crawl import Links, Run, Ticket
     from amicrawl.fetch import WireRequest
     from amicrawl.frontier import Offer
@@ -102,7 +108,7 @@ class Browsing(CrawlExtension):
         from amicrawl.browser.exchanges import Crawl  # noqa: PLC0415
         from amicrawl.browser.pool import BrowserPool  # noqa: PLC0415
 
-        self._pool = BrowserPool(config, executable, user_agent=crawler.settings["USER_AGENT"])
+        self._pool = BrowserPool(config, executable, own=_own_fields(crawler.settings, config))
         self._own = _own_behaviour(config.browser_behaviours)
         earlier = EarlierResponses(self._directories_of_crawl, since=self._begins_anew())
         self._responses = ArchivedResponses(clock=time.monotonic, earlier=earlier.find)
@@ -110,7 +116,7 @@ class Browsing(CrawlExtension):
         self._usual: Visit | None = None
         """What visits rows that are not pages, with the rules of the crawl."""
         self._note = crawler.stats.inc_value
-        self._crawl = Crawl(run, self._responses, self._excludes, self._note)
+        self._crawl = Crawl(run, self._responses, self._excludes, self._note, self._pool.as_sent)
         run.visits_by = self._visit
 
     def _begins_anew(self) -> int:
@@ -243,6 +249,21 @@ def _is_page(capture: Capture) -> bool:
     if (capture.header(b"content-disposition") or b"").lstrip().lower().startswith(b"attachment"):
         return False
     return (capture.header(b"content-type") or b"").lstrip().lower().startswith(_PAGE_TYPES)
+
+
+def _own_fields(settings: BaseSettings, config: CrawlConfig) -> OwnFields:
+    """Return the fields that the operator names, without those of `AMICRAWL_HEADERS`.
+
+    Raises UsageError.
+    """
+    name = "DEFAULT_REQUEST_HEADERS"
+    is_named = (settings.getpriority(name) or 0) > SETTINGS_PRIORITIES["addon"]
+    usual = default_headers(config.headers).items()
+    fields = {each: value for each, value in settings.getdict(name).items() if is_named}
+    return OwnFields.of(
+        {each: value for each, value in fields.items() if (each, value) not in usual},
+        user_agent=settings["USER_AGENT"],
+    )
 
 
 def _own_behaviour(path: str) -> str:

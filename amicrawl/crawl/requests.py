@@ -141,11 +141,14 @@ _CODINGS = "gzip, deflate, br"
 
 def default_fields(settings: BaseSettings) -> Fields:
     """Return what Scrapy's middlewares would put on each request anew; last what codings are welcome."""
-    headers = {"User-Agent": settings["USER_AGENT"], **settings.getdict("DEFAULT_REQUEST_HEADERS")}
-    codings = headers.pop("Accept-Encoding", _CODINGS)
+    named = settings.getdict("DEFAULT_REQUEST_HEADERS")
+    # Names are the same in any case, as they are to Scrapy; a server would get both.
+    usual = {"user-agent": ("User-Agent", settings["USER_AGENT"])}
+    headers = {**usual, **{name.lower(): (name, value) for name, value in named.items()}}
+    codings = headers.pop("accept-encoding", ("Accept-Encoding", _CODINGS))
     return [
         (name.encode("ascii"), str(value).encode("utf-8"))
-        for name, value in [*headers.items(), ("Accept-Encoding", codings)]
+        for name, value in [*headers.values(), codings]
         if value is not None
     ]
 

@@ -30,6 +30,7 @@ from amicrawl.crawl.requests import (
     ticket_of,
 )
 from amicrawl.crawl.run import Run, run_of
+from amicrawl.errors import UsageError
 from amicrawl.frontier import Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, without_userinfo
@@ -145,7 +146,8 @@ class FrontierScheduler(BaseScheduler):
         if not self._has_begun:
             self._has_begun = True
             self._begin_direct()
-        if self._run.stopping or self._run.paused or not self._run.may_write():
+        has_failed = self._run.recorder.fault is not None
+        if has_failed or self._run.stopping or self._run.paused or not self._run.may_write():
             self._disarm()
             return None
         now = self._run.clock()
@@ -188,6 +190,13 @@ class FrontierScheduler(BaseScheduler):
         run, crawler = self._run, self._crawler
         if against := obstacle(crawler, run):
             logger.debug("Every URL goes by Scrapy's engine: %s.", against)
+            if run.visits_by is not None:
+                run.fail(
+                    UsageError(
+                        "AMICRAWL_BROWSER opens no page whose URL goes by Scrapy's engine, as all do "
+                        f"here: {against}. Change that, or crawl without a browser."
+                    )
+                )
             return
         engine_side = EngineSide(crawler, run, run.wire)
         run.dispatcher = Dispatcher(

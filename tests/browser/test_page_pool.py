@@ -8,6 +8,7 @@ import psutil
 from browser.browsing_site import needs_chromium
 from playwright.async_api import Browser, async_playwright
 
+from amicrawl.browser.fields import OwnFields
 from amicrawl.browser.pool import FEATURES_OFF, BrowserPool
 from amicrawl.config import CrawlConfig
 
@@ -36,7 +37,7 @@ def test_a_page_has_no_renderers_beside_it_that_draw_the_window() -> None:
         pool = BrowserPool(
             CrawlConfig.from_settings({"AMICRAWL_BROWSER_SANDBOX": "false"}),
             str(shutil.which("chromium")),
-            user_agent="amicrawl",
+            own=OwnFields("amicrawl"),
         )
         await pool.ready()
         try:

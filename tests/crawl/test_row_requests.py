@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 from scrapy import FormRequest, Request, Spider
+from scrapy.settings import Settings
 
 from amicrawl.crawl.decision import Ticket
 from amicrawl.crawl.links import META_JSON
-from amicrawl.crawl.requests import TICKET, request_of, row_meta
+from amicrawl.crawl.requests import TICKET, default_fields, request_of, row_meta
 from amicrawl.frontier import Dispatch, Offer, Source
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
@@ -88,3 +89,10 @@ def test_of_a_row_from_a_file_nothing_else_becomes_part_of_a_request() -> None:
     again = made_again({"proxy": "http://10.0.0.1", "amicrawl_callback": "parse_item", "depth": 1})
     assert again.meta.keys() == {"depth", "verbatim_url", TICKET}
     assert (again.callback, again.errback, again.cb_kwargs) == (None, None, {})
+
+
+def test_a_default_field_takes_the_place_of_the_usual_one_in_any_case() -> None:
+    named = {"user-agent": "own", "ACCEPT-ENCODING": "identity", "X-Own": 1, "Accept": None}
+    settings = Settings({"USER_AGENT": "usual", "DEFAULT_REQUEST_HEADERS": named})
+    sent = [(b"user-agent", b"own"), (b"X-Own", b"1"), (b"ACCEPT-ENCODING", b"identity")]
+    assert default_fields(settings) == sent
