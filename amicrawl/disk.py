@@ -83,6 +83,10 @@ class Disk:
         """Give *source* the name *target*, replacing what bears it."""
         source.replace(target)
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give the file *source* the name *target* as well."""
+        os.link(source, target)
+
     def remove(self, path: Path) -> None:
         """Remove the file *path*."""
         path.unlink()

@@ -67,6 +67,10 @@ class FaultyDisk(Disk):
         self._count(f"rename {target.name}")
         super().rename(source, target)
 
+    def link(self, source: Path, target: Path) -> None:
+        self._count(f"link {target.name}")
+        super().link(source, target)
+
     def remove(self, path: Path) -> None:
         self._count(f"remove {path.name}")
         super().remove(path)

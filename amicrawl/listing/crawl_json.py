@@ -64,9 +64,11 @@ class CrawlJson:
         versions: Mapping[str, str],
         disk: Disk,
         warc_prefix: str = DEFAULT_PREFIX,
+        is_again: bool = False,
     ) -> None:
         """Say that a crawl is running. Nothing that is secret may be in *asked* and *settings*.
 
+        With *is_again*, that may have been said before: what is there of the same start is this crawl.
         WARC files of the directory that are listed nowhere, which a killed crawl leaves, are read and
         listed. Raises DamagedFileError where the directory's `crawl.json` is none.
         """
@@ -93,6 +95,8 @@ class CrawlJson:
             "files": [],
             "earlier": [*before.get("earlier", []), *_summary_of(before)][-EARLIER_LIMIT:],
         }
+        if is_again and before.get("started") == self._json["started"]:
+            self._json["earlier"] = before.get("earlier", [])
         self._list_unlisted()
         self._write()
 

@@ -213,6 +213,9 @@ def test_a_site_is_the_same_by_one_process_and_by_two(web: Web, tmp_path: Path) 
     assert web.requested() == Counter(web.pages())
     assert run(site_line(web, one)).returncode == ExitCode.DONE
     assert check_whole(two).keys() == check_whole(one).keys()
+    of_one, of_two = (json.loads((out / "crawl.json").read_bytes()) for out in (one, two))
+    assert of_two["settings"] == {**of_one["settings"], "out": str(two)}, "those of the command"
+    assert of_two["unfinished"] is of_one["unfinished"] is False
 
 
 def test_a_child_that_is_killed_is_started_again(web: Web, tmp_path: Path) -> None:
@@ -290,6 +293,42 @@ def test_a_killed_parent_is_resumed_by_another_number_of_processes(web: Web, tmp
     assert done.returncode == ExitCode.DONE, done.stderr
     assert check_whole(out, runs=2).keys() >= web.pages()
     assert max(web.requested().values()) <= 2, "only what was in flight is requested twice"
+
+
+def test_a_signal_while_a_killed_crawl_is_put_together_ends_it_and_loses_nothing(
+    web: Web, tmp_path: Path
+) -> None:
+    out, log = with_killed_parent(web, tmp_path), tmp_path / "second"
+    requested = web.requested()
+    settling = begun(site_line(web, out, "processes=3"), log)
+    wait_until(lambda: children_of(settling.pid))
+    settling.send_signal(signal.SIGINT)
+    assert settling.wait(150) == ExitCode.STOPPED, log.read_text()
+    assert "Stopped before the crawl began" in log.read_text()
+    assert web.requested() == requested
+    done = run(site_line(web, out, "processes=3"))
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert check_whole(out, runs=2).keys() >= web.pages()
+
+
+def test_a_signal_ends_a_crawl_that_waits_for_the_end_of_standard_input(
+    web: Web, tmp_path: Path
+) -> None:
+    out, log = tmp_path / "out", tmp_path / "log"
+    line = command(Path("-"), out, arguments=["processes=2"])
+    with log.open("wb") as stream:
+        waiting = warm_processes.Popen(
+            line, cwd=PROJECT, env=environment(), stderr=stream, stdin=subprocess.PIPE
+        )
+    assert waiting.stdin is not None
+    waiting.stdin.write(f"{web.url(1, 'p0')}\n".encode())
+    waiting.stdin.flush()
+    wait_until((out / "seeds.stdin").exists)
+    waiting.send_signal(signal.SIGTERM)
+    assert waiting.wait(150) == ExitCode.STOPPED, log.read_text()
+    waiting.stdin.close()
+    assert "Stopped before the crawl began" in log.read_text()
+    assert not web.requested()
 
 
 def test_files_named_after_the_run_are_those_of_the_whole_crawl_and_replace_none(

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.event_loop import loop_runs
-from amicrawl.crawl.processes.specification import Order, is_child
+from amicrawl.crawl.processes.specification import REPLACED, Order, is_child
 from amicrawl.crawl.start import START, start_anew
 from amicrawl.crawl.watching.screen import start_line
 from amicrawl.errors import UsageError
@@ -102,6 +102,7 @@ def _order(
         progress_every=config.progress_every,
         log_format=config.log_format,
         fresh=arguments.fresh,
+        replaced=config.model_dump(mode="json", include=set(REPLACED)),
         start=start_line(
             config,
             asked={"file": arguments.file or "", "url": " ".join(getattr(arguments, "url", ()))},

@@ -1,6 +1,7 @@
 """The directory of a crawl in several processes: dealt at the start, gathered at the end.
 
-    DIR/processes/plan.json    {"processes": N, "prefix": ..., "stage": "dealt" or "gathering"}
+    DIR/processes/plan.json    {"processes": N, "prefix": ..., "stage": "dealt" or "gathering",
+                                "reason": why the crawl has ended, "replaced": settings of the whole}
     DIR/processes/0 ...        the directory of each child: an ordinary crawl of one shard
 
 `deal` splits the frontier of DIR by host. `gather` moves the WARC files of the children to DIR, with
@@ -11,11 +12,10 @@ what they read stays until all that follows from it is in its place.
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ from amicrawl.capture import Failure
 from amicrawl.crawl.decision import CLASSES, Tally
 from amicrawl.crawl.robots_file import FILE as ROBOTS
 from amicrawl.crawl.robots_file import joined_text
-from amicrawl.disk import OPEN_SUFFIX, explained, replace_file
+from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, replace_file
 from amicrawl.errors import InputError, OutputError
 from amicrawl.listing import (
     EARLIER_TABLE,
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
     from amicrawl.disk import Disk
 
+_COPY_BLOCK = 1024**2
 _FRONTIER = "frontier"
 _POLICY = "policy.json"
 """A file of the frontier's directory that every child gets."""
@@ -63,6 +64,10 @@ class DealingPlan:
     prefix: str
     """What the names of WARC files of this run begin with; `-p0-00000.warc.gz` follows."""
     stage: str
+    reason: str = ""
+    """Why the crawl has ended that is being gathered."""
+    replaced: Mapping[str, Any] = field(default_factory=dict)
+    """What the command says of the settings that the children are given in another form."""
 
 
 class Dealing:
@@ -77,7 +82,13 @@ class Dealing:
         """Return how the directory is dealt; None where it is not."""
         try:
             said = orjson.loads((self._folder / PLAN_NAME).read_bytes())
-            return DealingPlan(int(said["processes"]), str(said["prefix"]), str(said["stage"]))
+            return DealingPlan(
+                int(said["processes"]),
+                str(said["prefix"]),
+                str(said["stage"]),
+                reason=str(said.get("reason", "")),
+                replaced=dict(said.get("replaced", {})),
+            )
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError) as error:
@@ -108,19 +119,26 @@ class Dealing:
                 self._copy_beside([frontier], target)
         return self._write(DealingPlan(processes, self._unused(prefix), "dealt"))
 
+    def follow(self, plan: DealingPlan, replaced: Mapping[str, Any]) -> DealingPlan:
+        """Note that the children of *plan* crawl by a command that says *replaced*."""
+        return plan if plan.replaced == replaced else self._write(replace(plan, replaced=replaced))
+
     def gather(self, *, reason: str, finished: datetime) -> Counter[str]:
         """Make the directories of the children one; return the counts of the whole crawl.
 
-        Each child must have ended in order, so that nothing in it waits to be repaired.
+        Each child must have ended in order, so that nothing in it waits to be repaired. Of a crawl that
+        was being gathered before, its own *reason* is kept.
         """
         plan = self.plan()
         if plan is None:
             raise InputError(f"{self._folder} holds nothing to be gathered.")
-        plan = self._write(DealingPlan(plan.processes, plan.prefix, "gathering"))
+        is_again = plan.stage == "gathering"
+        if not is_again:
+            plan = self._write(replace(plan, stage="gathering", reason=reason))
         children = self.children(plan.processes)
         listings = [read_crawl_json(child) for child in children]
         counts = _counts(listings, children)
-        listing = self._listing(listings)
+        listing = self._listing(listings, plan.replaced, is_again=is_again)
         for each in listings:
             for entry in each.get("files", []):
                 if entry["name"] != TABLE_NAME:
@@ -130,9 +148,10 @@ class Dealing:
         listing.add_file(table)
         self._join_frontiers(children, index_rows=table.records)
         listing.finish(
-            reason,
+            plan.reason or reason,
             finished=finished,
             counts=counts,
+            unfinished=any(each.get("unfinished") for each in listings),
             links=_summed(listings, "links"),
             ignored=_summed(listings, "ignored"),
             unkept=joined_unkept(each.get("unkept", {}) for each in listings),
@@ -151,10 +170,12 @@ class Dealing:
             found = f"{prefix}-{number}"
         return found
 
-    def _listing(self, listings: Sequence[Mapping[str, Any]]) -> CrawlJson:
+    def _listing(
+        self, listings: Sequence[Mapping[str, Any]], replaced: Mapping[str, Any], *, is_again: bool
+    ) -> CrawlJson:
         """Begin the `crawl.json` of the whole, from what the first child says of itself."""
         first = next((each for each in listings if each), {})
-        settings = {**first.get("settings", {}), "out": str(self._directory)}
+        settings = {**first.get("settings", {}), **replaced, "out": str(self._directory)}
         # The directory and the shard are those that the parent has given the child.
         whole = {"out": str(self._directory), "shard": "0", "shards": "1"}
         asked = {**first.get("asked", {}), **whole, "processes": str(len(listings))}
@@ -167,6 +188,7 @@ class Dealing:
             versions=first.get("versions", {}),
             disk=self._disk,
             warc_prefix=str(first.get("warc_prefix") or "ami"),
+            is_again=is_again,
         )
 
     def _move_archives(self, children: Iterable[Path], *, prefix: str) -> None:
@@ -193,12 +215,28 @@ class Dealing:
         # Once only: a second time the rows of the children would be among those of before.
         none = self._folder / NO_EARLIER_TABLE
         if whole.exists() and not before.exists() and not none.exists():
-            with explained(whole, "copied"):
-                os.link(whole, before)
+            self._keep_beside(whole, before)
         elif not before.exists():
             none.touch()
+        with explained(self._folder, "forced to disk"):
+            # What says which table is the earlier one must not be younger than the new one.
+            self._disk.sync_directory(self._folder)
         parts = [before, *(child / TABLE_NAME for child in children)]
         return join_tables(self._directory, [part for part in parts if part.exists()], disk=self._disk)
+
+    def _keep_beside(self, source: Path, target: Path) -> None:
+        """Have *target* be what *source* is now; it is copied where a file cannot have two names."""
+        with suppress(OSError):
+            self._disk.link(source, target)
+            return
+        copy = OutputFile.replacing(target, disk=self._disk)
+        try:
+            with explained(source, "read"), source.open("rb") as stream:
+                while block := stream.read(_COPY_BLOCK):
+                    copy.write(block)
+            copy.seal()
+        finally:
+            copy.close()
 
     def _join_frontiers(self, children: Sequence[Path], *, index_rows: int) -> None:
         sources = [child / _FRONTIER for child in children if (child / _FRONTIER).exists()]
@@ -231,8 +269,7 @@ class Dealing:
             self._put(target / _POLICY, policy)
 
     def _write(self, plan: DealingPlan) -> DealingPlan:
-        said = {"processes": plan.processes, "prefix": plan.prefix, "stage": plan.stage}
-        self._put(self._folder / PLAN_NAME, said)
+        self._put(self._folder / PLAN_NAME, asdict(plan))
         return plan
 
     def _put(self, path: Path, said: Mapping[str, Any]) -> None:

@@ -19,13 +19,14 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from amicrawl.crawl.processes.child import fork, prepare_forks
 from amicrawl.crawl.processes.crawl_process import CrawlProcess, moment_of, tally_of
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished
 from amicrawl.crawl.processes.specification import Specification
-from amicrawl.crawl.start import ignore_signals, start_anew, start_crawl
+from amicrawl.crawl.start import STOPPED_EARLY, ignore_signals, start_anew, start_crawl
 from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, write_control
 from amicrawl.crawl.watching.progress import ParentProgress
@@ -47,9 +48,10 @@ from amicrawl.partition import (
     has_ended,
     is_delivered,
 )
+from amicrawl.threads import on_a_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
     from amicrawl.crawl.processes.specification import Order
@@ -58,12 +60,20 @@ _CRASHES = 5
 """Crashes of one child in a row after which the crawl is given up."""
 _SLACK = 0.02
 """Seconds by which a report may come early, as no sleep is exact."""
+_TURNS = 3
+"""Turns of the event loop after which a signal that came before them is known."""
 _STOP_EVERY = 1.0
 """Seconds between two looks for the control file that ends the crawl."""
 _DRAINS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GOOD = frozenset(
     {ExitCode.DONE, ExitCode.STOPPED, ExitCode.LIMIT, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
 )
+
+
+class _EarlyStopError(AmicrawlError):
+    """A signal came before the crawl began."""
+
+    exit_code = ExitCode.STOPPED
 
 
 class Parent:
@@ -80,6 +90,8 @@ class Parent:
         self._told = False
         """Whether the children have been sent that."""
         self._signals = 0
+        self._on_stop: Callable[[], object] = bool
+        """Ends what has to be ended at once by a signal."""
         self._settles = False
         self._prefix = order.prefix
         self._history = HistoryFile(order.directory, disk=self._disk)
@@ -102,8 +114,10 @@ class Parent:
             plan = dealing.plan()
             if plan is not None and (plan.processes != order.processes or plan.stage == "gathering"):
                 # Another number of processes, or a run that was killed while it put all together.
-                await self._settle(dealing.children(plan.processes))
+                if plan.stage != "gathering":
+                    await self._settle(dealing.children(plan.processes))
                 dealing.gather(reason="killed", finished=datetime.now(UTC))
+                await self._look_for_signals()
                 # What has gathered has threads of Arrow's, and is forked no more.
                 start_anew(order.arguments, as_parent=order.processes > 1)
         if order.processes == 1:
@@ -117,9 +131,11 @@ class Parent:
                 start_anew(order.arguments, as_parent=True)
             (order.directory / DIRECTORY).mkdir(exist_ok=True)
             self._reports.start()
-            plan = plan or dealing.deal(order.processes, prefix=order.prefix)
+            await self._spool()
+            plan = dealing.follow(
+                plan or dealing.deal(order.processes, prefix=order.prefix), order.replaced
+            )
             self._prefix = plan.prefix
-            self._order = _spooled(order)
             self._history.begin(time.time())
             await self._crawl(dealing.children(order.processes))
             self._history.end(
@@ -131,10 +147,28 @@ class Parent:
         ignore_signals()
         return code
 
+    async def _look_for_signals(self) -> None:
+        """Raise `_EarlyStopError` where a signal has come to stop the crawl, which has not begun."""
+        for _ in range(_TURNS):
+            await asyncio.sleep(0)
+        if self._signals:
+            raise _EarlyStopError(STOPPED_EARLY)
+
+    async def _spool(self) -> None:
+        """Have a file in the place of standard input, which only one process could read."""
+        if self._order.file == "-":
+            path = self._order.directory / "seeds.stdin"
+            spooling = asyncio.ensure_future(on_a_thread(partial(_spool_to, path)))
+            self._on_stop = spooling.cancel
+            with suppress(asyncio.CancelledError):
+                await spooling
+            self._order = replace(self._order, file=str(path))
+        await self._look_for_signals()
+
     async def _settle(self, directories: Sequence[Path]) -> None:
         """Have what a killed crawl left in *directories* repaired, and its links delivered.
 
-        Nothing is fetched.
+        Nothing is fetched. Raises `_EarlyStopError` where a signal came.
         """
         self._settles = True
         await self._crawl(directories)
@@ -145,7 +179,14 @@ class Parent:
                     f"{child.directory} could not be repaired (exit code {child.code}); see the lines "
                     "above, and start the same command again."
                 )
+        await self._look_for_signals()
+        if lost := self._undelivered():
+            raise AmicrawlError(_lost_sentence(lost))
         self._reason, self._told = "", False
+
+    def _undelivered(self) -> list[CrawlProcess]:
+        """Return the children with links that have not arrived: nothing may be dealt anew before."""
+        return [child for child in self._children if not is_delivered(child.directory)]
 
     async def _crawl(self, directories: Sequence[Path]) -> None:
         self._children = [CrawlProcess(number, path) for number, path in enumerate(directories)]
@@ -284,6 +325,7 @@ class Parent:
     def _stop(self) -> None:
         """Stop in order at the first signal, at once at the second."""
         self._signals += 1
+        self._on_stop()
         if self._signals == 1:
             self._end("shutdown")
         else:
@@ -329,11 +371,8 @@ class Parent:
             place = self._order.directory / PROCESSES
             self._reports.note(f"What was crawled is in {place}; the same command continues.")
             return bad
-        lost = [child for child in self._children if not is_delivered(child.directory)]
-        if lost:
-            # Nothing may be dealt anew before these have arrived.
-            names = ", ".join(str(child.directory) for child in lost)
-            self._reports.note(f"Links between processes wait in {names}; the same command continues.")
+        if lost := self._undelivered():
+            self._reports.note(_lost_sentence(lost))
         else:
             self._dealing.gather(reason=self._reason, finished=datetime.now(UTC))
         tally = tally_of(self._children)
@@ -343,6 +382,11 @@ class Parent:
                 return ExitCode.SEEDS_BAD
             return ExitCode.UNREACHED if tally.reached_nothing else ExitCode.DONE
         return ExitCode.LIMIT if self._reason.startswith("limit-") else ExitCode.STOPPED
+
+
+def _lost_sentence(lost: Sequence[CrawlProcess]) -> str:
+    names = ", ".join(str(child.directory) for child in lost)
+    return f"Links between processes wait in {names}; the same command continues."
 
 
 def _how(code: int) -> str:
@@ -372,11 +416,7 @@ def become_parent(order: Order) -> NoReturn:
     sys.exit(code)
 
 
-def _spooled(order: Order) -> Order:
-    """Return *order* with a file in the place of standard input, which only one process could read."""
-    if order.file != "-":
-        return order
-    path = order.directory / "seeds.stdin"
-    with path.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
-    return replace(order, file=str(path))
+def _spool_to(path: Path) -> None:
+    # Not Python's own object for it, which a thread that still waits would keep from being closed.
+    with open(0, "rb", buffering=0, closefd=False) as source, path.open("wb") as target:
+        shutil.copyfileobj(source, target)

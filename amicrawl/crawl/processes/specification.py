@@ -14,7 +14,7 @@ import select
 import signal
 import struct
 import threading
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING
 
 from amicrawl.clock import steady_clock
@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
 SPECIFICATION = "AMICRAWL_PROCESS"
 """The environment variable in which the parent says which process this is."""
+REPLACED = (
+    *("run_id", "warc_prefix", "bandwidth", "inflight_max", "inflight_start", "inflight_min"),
+    *("stop_pages", "stop_bytes", "stop_time", "stop_errors", "stop_free"),
+)
+"""The settings that a child is given in the place of those of the command, besides the directory."""
 BY_PARENT = "processes"
 """The reason for a pause of all processes."""
 
@@ -51,6 +56,8 @@ class Order:
     progress_every: float = 0.0
     log_format: LogFormat = LogFormat.TEXT
     fresh: bool = False
+    replaced: dict[str, object] = field(default_factory=dict)
+    """What the command says of the settings in `REPLACED`, as `crawl.json` has them."""
     start: str = ""
     """What is printed first: what is crawled, how politely, into what."""
 
