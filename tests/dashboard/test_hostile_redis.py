@@ -6,6 +6,7 @@ import json
 import re
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Any
+from xml.etree import ElementTree as ET
 
 import pytest
 from dashboard_client import IDENT, OTHER, DashboardClient, add_lines, run_job, until
@@ -331,3 +332,69 @@ def test_text_that_turns_around_is_shown_as_it_is_written() -> None:
     assert plain("a\u202eb\x1bc\x00d\ud800e") == "a\\u202eb\\x1bc\\x00d\\ud800e"
     assert plain("übel\tgut 漢字") == "übel\tgut 漢字"
     assert len(plain("x" * 10_000, limit=100)) == 100
+
+
+def test_what_a_crawl_reports_may_be_nested_however_deeply(
+    api: DashboardClient, redis_server: RedisServer
+) -> None:
+    """It ended the stream of every viewer, that of other jobs included."""
+    deep = '{"x":{"a":' + "[" * 1000 + "]" * 1000 + '},"y":' + '{"b":' * 1000 + "1" + "}" * 1001
+    with redis_server.client() as client:
+        run_job(client, IDENT)
+        client.hset(f"amicrawl:facts:{IDENT}", "now", deep)
+    assert api.get(f"/jobs/{IDENT}").json()["facts"]["x"] == {"a": []}
+    assert api.page(f"/jobs/{IDENT}").status_code == 200
+    events = api.events(f"jobs={IDENT}")
+    until(lambda: next(events)[0] == "job")
+
+
+def test_names_that_are_no_text_end_neither_the_stream_nor_a_page(redis_server: RedisServer) -> None:
+    with redis_server.client() as client:
+        run_job(client, IDENT)
+        client.lpush(b"pending:\xff", OTHER)
+        client.hset(OTHER, "url", "http://waiting.example/")
+        client.hset(b"pipeline:" + b"c" * 32, mapping={b"\xff": "1", "nickname": "one"})
+    # A dashboard of its own: one that runs looks for new names every few seconds only.
+    with serve_in_thread(redis_server.url) as running:
+        api = DashboardClient(running.url)
+        events = api.events(f"jobs={IDENT}")
+        until(lambda: next(events)[0] == "job")
+        assert "pending:\\udcff" in api.get("/status").json()["queues"]
+        assert {job["queue"] for job in api.get("/jobs").json()["jobs"]} == {None, "pending:\\udcff"}
+        assert api.page("/").status_code == 200
+        json_only = {"accept": "application/json"}
+        for path in ("/pipelines", "/status"):
+            assert api.client.get(path, headers=json_only).status_code == 200, path
+
+
+@pytest.mark.parametrize("score", [float("inf"), float("-inf"), 1e300])
+def test_a_log_entry_may_have_any_number(
+    api: DashboardClient, redis_server: RedisServer, score: float
+) -> None:
+    with redis_server.client() as client:
+        run_job(client, IDENT)
+        client.zadd(f"{IDENT}_log", {json.dumps({"ts": 1, "type": "stdout", "message": "odd"}): score})
+        events = api.events(f"jobs={IDENT}")
+        until(lambda: next(events)[0] == "job")
+        assert api.page(f"/jobs/{IDENT}").status_code == 200
+        assert api.get(f"/jobs/{IDENT}/log").status_code == 200
+        add_lines(client, IDENT, json.dumps({"ts": 2, "type": "stdout", "message": "plain"}))
+
+        def is_told() -> bool:
+            name, said, _ = next(events)
+            return name == "log" and any(each["message"] == "plain" for each in said["entries"])
+
+        until(is_told)
+
+
+@pytest.mark.parametrize("moment", [float("inf"), float("-inf"), 1e300, 1e12, -5.0])
+def test_a_message_of_any_time_and_any_text_leaves_the_feeds_readable(
+    api: DashboardClient, redis_server: RedisServer, moment: float
+) -> None:
+    with redis_server.client() as client:
+        client.zadd("tweets:done", {"odd \uffff\ufffe\u0001 <&": moment})
+    for path in ("/feed/archivebot.rss", "/feed/archivebot.atom"):
+        response = api.client.get(path)
+        assert response.status_code == 200, path
+        texts = [each.text for each in ET.fromstring(response.content).iter()]
+        assert "odd \\uffff\\ufffe\\x01 <&" in texts

@@ -13,9 +13,12 @@ from dashboard_client import IDENT, OTHER, DashboardClient, add_lines, download,
 from dashboard_serving import serve_in_thread
 from redis_server import end, started_server
 
-from amicrawl.fleet.dashboard.hub import MOST_VIEWERS
+from amicrawl.fleet.dashboard.hub import MOST_VIEWERS, Followed
 from amicrawl.fleet.dashboard.overview import Point, Rates
 from amicrawl.fleet.dashboard.stream import MOST_BYTES, MOST_LINES, LogLine, Viewer, Wish
+from amicrawl.fleet.dashboard.views import job_view
+from amicrawl.fleet.database import RedisUnavailable
+from amicrawl.fleet.jobs.watching import SeenJob
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -136,6 +139,64 @@ def test_who_comes_back_gets_what_was_missed_once(
         events = api.events(f"jobs={IDENT}", last_event_id="0badcafe-7")
         found, _ = lines(events, IDENT, 15)
         assert found == list(range(1, 16))
+
+
+def test_the_log_of_all_jobs_has_the_last_lines_of_one_that_has_just_ended(
+    api: DashboardClient, redis_server: RedisServer
+) -> None:
+    """What it says between two readings, the later of which finds it among those that run no more."""
+    with redis_server.client() as client:
+        events = api.events("jobs=*")
+        for number in range(5):
+            ident = f"{number:025d}"
+            run_job(client, ident)
+            add_lines(client, ident, download(1))
+            lines(events, ident, 1)
+            time.sleep(0.55 + 0.08 * number)  # from there to the next overview, in steps
+            ended = client.pipeline()
+            ended.zadd(f"{ident}_log", {download(2): 2, download(3): 3}).hset(ident, "log_score", 3)
+            ended.lrem("working", 0, ident).publish("updates", ident)
+            ended.execute()
+            assert lines(events, ident, 3)[0] == [2, 3]
+
+
+def test_a_job_that_was_submitted_again_is_in_the_log_of_all_jobs_from_its_first_line(
+    api: DashboardClient, redis_server: RedisServer
+) -> None:
+    with redis_server.client() as client:
+        run_job(client, IDENT)
+        add_lines(client, IDENT, *(download(number) for number in range(100)))
+        events = api.events("jobs=*")
+        lines(events, IDENT, 100)
+        client.delete(IDENT, f"{IDENT}_log", "working")
+        run_job(client, IDENT)
+        add_lines(client, IDENT, download(7))
+        assert lines(events, IDENT, 1)[0] == [1]
+
+
+def test_lists_that_redis_went_away_for_are_read_with_the_next_reading() -> None:
+    class Going:
+        """A watch whose Redis goes once the record was read, and comes back."""
+
+        is_away = True
+
+        def jobs(self, idents: list[str], *, facts: tuple[str, ...]) -> list[SeenJob]:
+            if self.is_away:
+                raise RedisUnavailable("away")
+            return [SeenJob({}, dict.fromkeys(facts, "[]")) for _ in idents]
+
+        def ignores(self, ident: str) -> list[str]:
+            return [f"pattern of {ident}"]
+
+    watch: Any = Going()
+    seen = SeenJob({"url": "http://example.org/"})
+    followed, job = Followed(IDENT), job_view(IDENT, seen)
+    with pytest.raises(RedisUnavailable):
+        followed.take_detail(job, seen, watch)
+    watch.is_away = False
+    (told,) = followed.take_detail(job, seen, watch).values()
+    assert [each["pattern"] for each in json.loads(told)["ignores"]] == [f"pattern of {IDENT}"]
+    assert {"ignores", "history", "files"} <= json.loads(told).keys()
 
 
 def test_only_what_was_requested_is_told(api: DashboardClient, redis_server: RedisServer) -> None:

@@ -79,7 +79,11 @@ def pipelines(site: Site, _request: Request) -> Response:
     with site.store.responding():
         records = site.board.pipeline_records()
     return _json(
-        {"pipelines": [{name: plain(value) for name, value in record.items()} for record in records]}
+        {
+            "pipelines": [
+                {plain(name): plain(value) for name, value in record.items()} for record in records
+            ]
+        }
     )
 
 
@@ -185,7 +189,8 @@ def _rss(messages: list[tuple[float, str]], address: str) -> bytes:
     for when, text in messages:
         item = SubElement(channel, "item")
         SubElement(item, "title").text = text
-        SubElement(item, "pubDate").text = format_datetime(datetime.fromtimestamp(when, UTC))
+        if iso(when):
+            SubElement(item, "pubDate").text = format_datetime(datetime.fromtimestamp(when, UTC))
     return bytes(tostring(root, encoding="utf-8", xml_declaration=True))
 
 

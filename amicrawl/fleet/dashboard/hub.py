@@ -102,12 +102,15 @@ class Followed:
         viewer that came before it has nothing yet to put a part to. Raises RedisUnavailable.
         """
         detail = detail_view(job, seen)
-        changed = self._changed_lists(seen)
+        revisions = _revisions_of(seen)
+        changed = [name for name in LISTS if revisions[name] != self._revisions.get(name)]
         encoded = orjson.dumps(detail)
         events: dict[str, bytes] = {}
         if encoded != self.encoded:
-            self.encoded = events[""] = encoded
+            events[""] = encoded
         lists = lists_of(self.ident, changed, watch) if changed else {}
+        # Only now: where Redis went in between, the next reading has to bring what this one did not.
+        self._revisions, self.encoded = revisions, encoded
         if self.detail is None:
             events = {"all": orjson.dumps({**detail, **lists})}
         else:
@@ -115,19 +118,13 @@ class Followed:
         self.detail = cast("JobDetail", {**(self.detail or {}), **detail, **lists})
         return events
 
-    def _changed_lists(self, seen: SeenJob) -> list[str]:
-        said = reported(seen.facts.get("now")).get("rev")
-        said = said if isinstance(said, dict) else {}
-        age = seen.record.get("settings_age")
-        revisions: dict[str, object] = {
-            name: (said.get(name), age if name == "ignores" else None) for name in LISTS
-        }
-        changed = [name for name in LISTS if revisions[name] != self._revisions.get(name)]
-        self._revisions = revisions
-        return changed
+    def look_for_another_log(self, seen: SeenJob) -> None:
+        """Forget the log if the job, *seen* after the log was read, has another one.
 
-    def begin_anew(self) -> None:
-        """Forget the log: there is another one."""
+        The URL was submitted again, or Redis was emptied: the numbers of its lines start again.
+        """
+        if number_of(seen.record.get("log_score")) >= self.score:
+            return
         if self.lines:
             self.lost = self.lines[-1].number
         self.lines.clear()
@@ -245,7 +242,7 @@ class Hub:
         if is_due or joining or self._overview.totals is None:
             self._read_overview(old)
             self._overview_at = now
-        self._follow(now)
+        self._follow(news, now)
         self._read_followed(news, old, now)
         for viewer in joining:
             self._welcome(viewer)
@@ -260,15 +257,18 @@ class Hub:
         totals = orjson.dumps(overview.totals)
         for viewer in viewers:
             viewer.tell_overview(totals, overview.changed, overview.gone, is_full=False)
+        for ident in overview.seen.keys() & self._followed.keys():
+            self._followed[ident].look_for_another_log(overview.seen[ident])
         self._broadcasts.look(overview.seen, now=time.time())
 
-    def _follow(self, now: float) -> None:
+    def _follow(self, news: set[str], now: float) -> None:
         """Begin to follow what viewers request; drop what none has requested for a minute."""
         with self._lock:
             wishes = [viewer.wish for viewer in self._viewers]
         wanted = dict.fromkeys(ident for wish in wishes for ident in sorted(wish.jobs))
         if any(wish.all_logs for wish in wishes):
-            wanted.update(dict.fromkeys(self._overview.running))
+            # And those with *news*: one that has just ended has said its last lines meanwhile.
+            wanted.update(dict.fromkeys([*self._overview.running, *sorted(news)]))
         for ident in list(wanted)[:MOST_FOLLOWED]:
             self._followed.setdefault(ident, Followed(ident)).wanted_at = now
         for ident, followed in list(self._followed.items()):
@@ -315,9 +315,7 @@ class Hub:
                     if ident in viewer.wish.jobs:
                         viewer.tell("job", event, about=f"{ident} {what}")
             state = job["state"] if job["state"] in ENDED else ""
-            if number_of(seen.record.get("log_score")) < followed.score:
-                # The URL was submitted again, or Redis was emptied: its log starts again.
-                followed.begin_anew()
+            followed.look_for_another_log(seen)
         if state != followed.ended:
             followed.ended = state
             for viewer in viewers:
@@ -350,6 +348,14 @@ class Hub:
             viewers = [*self._viewers, *self._joining]
         for viewer in viewers:
             viewer.tell("away", orjson.dumps({"detail": detail}))
+
+
+def _revisions_of(seen: SeenJob) -> dict[str, object]:
+    """Return what changes with each of the long lists of the job *seen*."""
+    said = reported(seen.facts.get("now")).get("rev")
+    said = said if isinstance(said, dict) else {}
+    age = seen.record.get("settings_age")
+    return {name: (said.get(name), age if name == "ignores" else None) for name in LISTS}
 
 
 def _ended(ident: str, state: str) -> bytes:

@@ -117,7 +117,9 @@ class Overview:
         assert self._names is not None
         live = self._watch.live(dict.fromkeys([*QUEUES, *self._names.queues]))
         self.running = live.working[:MOST]
-        queue_of = {ident: name for name, idents in live.queues.items() for ident in idents}
+        queue_of = {
+            ident: plain(name, limit=200) for name, idents in live.queues.items() for ident in idents
+        }
         running = set(self.running)
         waiting = [ident for ident in queue_of if ident not in running][: MOST - len(running)]
         if now - self._queued_at < self._queued_every:
@@ -181,7 +183,11 @@ class Overview:
             "time": time.time(),
             "running": len(self.seen),
             "queued": sum(live.waiting.values()),
-            "queues": {name: count for name, count in live.waiting.items() if count or name == PENDING},
+            "queues": {
+                plain(name, limit=200): count
+                for name, count in live.waiting.items()
+                if count or name == PENDING
+            },
             "completed": live.completed,
             "aborted": live.aborted,
             "failed": live.failed,

@@ -6,7 +6,6 @@ is empty, and the fault is in `faults`. Lists and texts have bounds.
 
 from __future__ import annotations
 
-import json
 import math
 from itertools import islice
 from typing import TYPE_CHECKING, Any, cast
@@ -141,7 +140,7 @@ def _job(
         "started_at": record.started_at,
         "finished_at": record.ended_at,
         "updated_at": fraction(now.get("ts")) or record.ts,
-        "queue": queue,
+        "queue": None if queue is None else plain(queue, limit=200),
         "place": None,
         "pipeline_id": plain(record.pipeline_id, limit=_SHORT),
         "pipeline": pipeline,
@@ -264,11 +263,12 @@ def files_view(text: str | None) -> list[FileFacts]:
 
 def entry_view(score: float, text: str) -> LogEntry:
     """Return the log entry *text*; an invalid one is shown as it is, with the type `unknown`."""
+    number = whole(score) or 0
     try:
         entry = parsed(text)
     except NotAnEntryError as error:
         return {
-            "score": int(score),
+            "score": number,
             "ts": None,
             "type": "unknown",
             "message": f"{plain(text, limit=_SHORT)} ({plain(str(error), limit=_SHORT)})",
@@ -278,7 +278,7 @@ def entry_view(score: float, text: str) -> LogEntry:
         fields["message"] = plain(entry.message, limit=LONGEST_ENTRY)
     else:
         fields["link"] = link(entry.url)
-    return cast("LogEntry", {"score": int(score), **fields})
+    return cast("LogEntry", {"score": number, **fields})
 
 
 def reported(text: str | None) -> dict[str, Any]:
@@ -327,7 +327,7 @@ def _bounded(value: Any) -> Any:
         return fraction(value) if isinstance(value, float) else whole(value)
     if isinstance(value, list):
         return _texts(value, most=100)
-    if isinstance(value, dict) and len(json.dumps(value)) < _SHORT * 20:
+    if isinstance(value, dict) and len(value) <= _MOST_FACTS:
         return {
             plain(str(k), limit=100): _bounded(v) for k, v in value.items() if not isinstance(v, dict)
         }

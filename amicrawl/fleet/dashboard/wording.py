@@ -1,7 +1,8 @@
 """Texts and figures as they are shown: made safe to send, and formatted for people. Pure.
 
-Texts from the web and from Redis lose what no page can carry (half surrogates) and what shows a text in
-another order than it is in. Nothing is escaped here: templates and the browser's DOM do that.
+Texts from the web and from Redis lose what no page or feed can carry (half surrogates, U+FFFF) and what
+shows a text in another order than it is in. Nothing is escaped here: templates and the browser's DOM
+do that.
 
 Figures are formatted for the templates; the browser formats them the same way once it takes over
 (`static/format.js`). What is unknown is a dash, never a zero.
@@ -28,7 +29,7 @@ _CLASSES = {"r1xx": "1", "r2xx": "2", "r3xx": "3", "r4xx": "4", "r5xx": "5", "ru
 _DECIMAL = Context(prec=400, rounding=ROUND_HALF_UP)  # a float has at most 309 digits before the point
 _LAST_MOMENT = 253_402_300_799  # the end of the year 9999, where datetime ends
 _ODD = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff\ufffe\uffff]"
 )
 
 

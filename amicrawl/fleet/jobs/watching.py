@@ -50,6 +50,8 @@ LONGEST = 32 * 1024
 LONGEST_FACT = 256 * 1024
 """Bytes that are read of one where a single job is read."""
 LONGEST_ENTRY = 128 * 1024
+_HIGHEST = 1 << 53
+"""The number of a log entry above which none is read: no counter of Redis gives one."""
 MOST_JOBS = 20_000
 """Jobs of all states that are found by looking through the keys."""
 MOST_WAITING = 1000
@@ -148,7 +150,7 @@ class Watch:
             reply = self._store.scripts(
                 "watch_log",
                 keys=[self._store.keys.log(ident) for ident in after],
-                args=[LONGEST_ENTRY, LARGEST_READ, most, "+inf", *map(repr, after.values())],
+                args=[LONGEST_ENTRY, LARGEST_READ, most, _HIGHEST, *map(repr, after.values())],
             )
         return {ident: _paired(flat) for ident, flat in zip(after, reply, strict=True)}
 

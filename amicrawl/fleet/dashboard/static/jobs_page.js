@@ -23,6 +23,7 @@ let filter;
 let stream;
 let chosen = "";
 let listed = null;
+const names = new Map(); // of every job that was here: lines of one that has ended keep its name
 
 const shortName = (url) => url.replace(/^https?:\/\/(www\.)?/i, "").replace(/\/$/, "").slice(0, 60);
 
@@ -82,6 +83,7 @@ function overview(told) {
   if (chosen && !rows.jobs.has(chosen)) choose("");
   else if (chosen && !states.has(chosen)) choose(chosen);
   for (const job of told.jobs) {
+    names.set(job.ident, shortName(job.url));
     const before = states.get(job.ident);
     if (before && before !== job.state) setText($("#spoken"), `${shortName(job.url)}: ${job.state}`);
   }
@@ -115,7 +117,7 @@ export function start() {
   choice = new Choice(new URLSearchParams(location.search));
   rows = new JobRows($("#jobs"), choice);
   rows.drawn = () => { for (const row of $$("#jobs tr")) row.setAttribute("aria-selected", String(row.dataset.ident === chosen)); };
-  const name = (ident) => { const job = rows.jobs.get(ident); return job ? shortName(job.url) : ident.slice(0, 7); };
+  const name = (ident) => names.get(ident) ?? ident.slice(0, 7);
   marks = new Marks(rows);
   filter = startFilter(rows, choice, () => marks.show());
   panes = new LogPanes($("#logs"), { name, changed: arranged });
