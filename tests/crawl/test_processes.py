@@ -452,6 +452,17 @@ def test_under_nohup_one_interrupt_alone_stops_all_and_one_process_continues(
     assert check_whole(out, runs=2).keys() >= web.pages()
 
 
+def test_a_log_that_is_begun_anew_has_the_lines_of_all_processes(web: Web, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("of an earlier crawl\n")
+    settings = {"LOG_FILE": str(log), "LOG_FILE_APPEND": "False", "LOG_LEVEL": "INFO"}
+    done = crawl(seeds_of(web, tmp_path), tmp_path / "out", arguments=["processes=2"], settings=settings)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    said = log.read_text()
+    assert "of an earlier crawl" not in said
+    assert (said.count("Spider opened"), said.count("Spider closed (finished)")) == (2, 2)
+
+
 def test_the_file_with_the_process_id_names_the_parent_to_the_end(tmp_path: Path) -> None:
     named = tmp_path / "crawl.pid"
     found: list[str] = []

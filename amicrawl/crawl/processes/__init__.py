@@ -25,6 +25,7 @@ from amicrawl.crawl.event_loop import loop_runs
 from amicrawl.crawl.processes.specification import REPLACED, Order, is_child
 from amicrawl.crawl.start import START, start_anew
 from amicrawl.crawl.watching.screen import start_line
+from amicrawl.disk import explained
 from amicrawl.errors import UsageError
 from amicrawl.listing import PLAN_NAME, PROCESSES, expanded
 
@@ -82,7 +83,7 @@ def _order(
                 "the two away."
             )
     return Order(
-        arguments=_command_line(),
+        arguments=[*_command_line(), *_with_one_log(settings)],
         directory=directory.absolute(),
         processes=arguments.count,
         # Once for all: a child would take its own directory for the run.
@@ -110,6 +111,15 @@ def _order(
             processes=arguments.count,
         ),
     )
+
+
+def _with_one_log(settings: BaseSettings) -> list[str]:
+    """Return the words that have all processes add to one log, which is emptied here if it is to be."""
+    name = settings.get("LOG_FILE")
+    if not name or settings.getbool("LOG_FILE_APPEND"):
+        return []
+    with explained(Path(name), "written to"), Path(name).open("wb"):
+        return ["-s", "LOG_FILE_APPEND=True"]
 
 
 def _command_line() -> list[str]:
