@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from amicrawl.crawl.host_overrides import plain_host
 from amicrawl.crawlfile import cookie_field, is_reference, read_cookies, resolve
 from amicrawl.errors import InputError, UsageError
 from amicrawl.fetch import proxy_of
-from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -76,13 +76,14 @@ def read_credentials(config: CrawlConfig, *, base: Path = Path()) -> Credentials
     Raises InputError where one leads nowhere, and UsageError where a setting holds a secret itself.
     """
     auth = {
-        _plain(host): _auth(host, override, base)
+        plain_host(host): _auth(host, override, base)
         for host, override in config.host_overrides.items()
-        if override.get("auth")
+        if _has_auth(host, override)
     }
     cookies: tuple[Cookie, ...] = ()
     if config.cookies:
-        cookies = read_cookies(resolve(config.cookies, base), name=config.cookies)
+        content = resolve(config.cookies, base, of="AMICRAWL_COOKIES")
+        cookies = read_cookies(content, name=config.cookies)
     return Credentials(auth, cookies, _proxy(config.proxy, base))
 
 
@@ -102,8 +103,21 @@ def _is_for(auth: Auth, target: Fetchable) -> bool:
     return target.scheme == "https" or auth.allow_plain
 
 
+def _has_auth(host: str, override: Mapping[str, object]) -> bool:
+    """Tell whether *override* has a password for *host*; raises UsageError for half of it."""
+    if override.get("auth"):
+        return True
+    for name in ("auth_port", "allow_plain"):
+        if name in override:
+            raise UsageError(
+                f"Setting AMICRAWL_HOST_OVERRIDES has {name} for {host}, which says how auth is sent, "
+                "and no auth. Add auth, or take it out."
+            )
+    return False
+
+
 def _auth(host: str, override: Mapping[str, object], base: Path) -> Auth:
-    secret = resolve(str(override["auth"]), base)
+    secret = resolve(str(override["auth"]), base, of=f"auth of {host} in AMICRAWL_HOST_OVERRIDES")
     if ":" not in secret or not secret.isprintable():
         raise InputError(
             f"What auth of the host {host} points at is not user:password on one line. Write it so."
@@ -123,17 +137,10 @@ def _refused(host: str, what: str, value: object, must_be: str) -> UsageError:
     )
 
 
-def _plain(host: str) -> str:
-    """Return *host* as it is in the URLs of requests, without the final dot."""
-    target = fetchable(f"http://{host}/")
-    name = host if isinstance(target, Refused) else target.host
-    return name.lower().removesuffix(".")
-
-
 def _proxy(written: str, base: Path) -> str:
     if not written:
         return ""
-    proxy = resolve(written, base).strip() if is_reference(written) else written
+    proxy = resolve(written, base, of="AMICRAWL_PROXY").strip() if is_reference(written) else written
     if "@" in written and not is_reference(written):
         raise UsageError(
             "AMICRAWL_PROXY has a user name or a password in it, and settings are archived. Keep the "

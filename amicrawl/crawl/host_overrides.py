@@ -56,7 +56,7 @@ class HostOverrides:
             if (limit := _read(name, values, "per_host", _count)) is not None:
                 self.per_host[host] = min(limit, self.per_host.get(host, limit))
             if (robots := _read(name, values, "robots", Robots)) is not None:
-                self.robots[_plain(name)] = robots
+                self.robots[plain_host(name)] = robots
 
     @property
     def obey_somewhere(self) -> bool:
@@ -66,7 +66,7 @@ class HostOverrides:
     def robots_at(self, url: str, default: Robots) -> Robots:
         """Return what robots.txt decides at the host of *url*; *default* where nothing is said of it."""
         target = fetchable(url)
-        name = "" if isinstance(target, Refused) else _plain(target.host)
+        name = "" if isinstance(target, Refused) else plain_host(target.host)
         while name:
             if name in self.robots:
                 return self.robots[name]
@@ -74,8 +74,11 @@ class HostOverrides:
         return default
 
 
-def _plain(host: str) -> str:
-    return host.lower().rstrip(".")
+def plain_host(host: str) -> str:
+    """Return *host* as it is in the URLs of requests, without the final dot."""
+    target = fetchable(f"http://{host}/")
+    name = host if isinstance(target, Refused) else target.host
+    return name.lower().removesuffix(".")
 
 
 def _host_key(name: str, key_of: Callable[[str], UrlKey | Refused]) -> int:

@@ -41,25 +41,31 @@ def is_reference(written: str) -> bool:
     return written.startswith((ENV, FILE)) and bool(written.partition(":")[2].strip())
 
 
-def resolve(reference: str, base: Path, *, environment: Mapping[str, str] | None = None) -> str:
+def resolve(reference: str, base: Path, *, of: str, environment: Mapping[str, str] | None = None) -> str:
     """Return the secret that *reference* points at; a relative path starts from *base*.
 
-    *environment* replaces that of the process. Raises InputError where there is no such variable or
-    file, or where others on this machine may read the file; UsageError where *reference* is none.
+    *of*: which setting it is, for the errors. *environment* replaces that of the process. Raises
+    InputError where there is no such variable or file, or where others on this machine may read the
+    file; UsageError where *reference* is none.
     """
     if not is_reference(reference):
         # What was written instead may be the secret itself, so it is not repeated.
-        raise UsageError('A secret is given by reference: write "env:NAME" or "file:PATH".')
+        raise UsageError(f'{of} is a secret, given by reference: write "env:NAME" or "file:PATH".')
     if reference.startswith(ENV):
         name = reference.removeprefix(ENV)
         found = (os.environ if environment is None else environment).get(name)
         if found is None:
-            raise InputError(f"The environment variable {name} is not set. Set it and start again.")
+            raise InputError(
+                f"{of}: the environment variable {name} is not set. Set it and start again."
+            )
         return found
     path = base / reference.removeprefix(FILE)
     if complaint := exposure(path):
-        raise InputError(complaint)
-    return _content(path)
+        raise InputError(f"{of}: {complaint}")
+    try:
+        return _content(path)
+    except InputError as error:
+        raise InputError(f"{of}: {error}") from error
 
 
 def exposure(path: Path) -> str:

@@ -45,6 +45,13 @@ def overrides(given: dict[str, dict[str, Any]]) -> HostOverrides:
     return HostOverrides(given, key_of=key_of)
 
 
+def test_an_override_is_for_a_host_however_its_name_is_written() -> None:
+    name = "B\N{LATIN SMALL LETTER U WITH DIAERESIS}cher.example."
+    read = overrides({name: {"robots": "ignore"}})
+    for written in (name, "xn--bcher-kva.example", "www.xn--bcher-kva.example"):
+        assert read.robots_at(f"http://{written}/a", Robots.OBEY) is Robots.IGNORE
+
+
 def test_the_longest_delay_and_the_smallest_number_count_for_a_host_key() -> None:
     read = overrides(
         {

@@ -35,6 +35,8 @@ from loopback import (
 )
 
 from amicrawl.archive.report import LiveFigures, figures_of
+from amicrawl.config import CrawlConfig
+from amicrawl.crawl.processes.child import limits_of_each
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import ExitCode
 from amicrawl.meguri.opening import load
@@ -156,6 +158,12 @@ def children_of(parent: int) -> list[int]:
         ["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False
     ).stdout
     return [int(word) for word in text.split()]
+
+
+def test_a_limit_divided_among_processes_stays_one() -> None:
+    each = limits_of_each(CrawlConfig(bandwidth=3, inflight_max=100), 4)
+    assert each == {"inflight_max": 25, "inflight_start": 16, "inflight_min": 8, "bandwidth": 1}
+    assert limits_of_each(CrawlConfig(), 4)["bandwidth"] == 0
 
 
 def test_a_list_is_crawled_by_two_processes_into_one_directory(web: Web, tmp_path: Path) -> None:

@@ -268,7 +268,7 @@ def test_a_secret_that_is_not_there_ends_the_crawl_before_it_begins(tmp_path: Pa
     )
     done = amicrawl("crawl", "c.toml", cwd=tmp_path)
     assert done.returncode == ExitCode.INPUT
-    assert "The environment variable AMICRAWL_TEST_UNSET is not set." in done.stderr
+    assert ": the environment variable AMICRAWL_TEST_UNSET is not set." in done.stderr
     assert not (tmp_path / "ami-out").exists()
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.credentials import read_credentials, redaction_note
-from amicrawl.errors import AmicrawlError, UsageError
+from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fetch.request import without_values
 from amicrawl.urls import Refused, fetchable
 
@@ -73,6 +73,28 @@ def test_a_password_is_for_a_host_however_its_name_is_written(
 def test_where_a_password_goes_is_never_guessed(tmp_path: Path, override: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=rf"has {next(iter(override))} = .* for a\.example: it must be"):
         told(tmp_path, "http://a.example/", **override)
+
+
+@pytest.mark.parametrize("override", [{"allow_plain": True}, {"auth_port": 8443, "auth": ""}])
+def test_how_a_password_is_sent_without_one_is_refused(override: dict[str, Any]) -> None:
+    config = CrawlConfig(host_overrides={"a.example": {"delay": 5, **override}})
+    with pytest.raises(UsageError, match=rf"has {next(iter(override))} for a\.example, .* no auth"):
+        read_credentials(config)
+
+
+@pytest.mark.parametrize(
+    ("settings", "name"),
+    [
+        ({"proxy": "env:AMICRAWL_TEST_UNSET"}, "AMICRAWL_PROXY"),
+        ({"cookies": "file:none"}, "AMICRAWL_COOKIES"),
+        ({"host_overrides": {"a.example": {"auth": "env:AMICRAWL_TEST_UNSET"}}}, "auth of a.example in"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_is_said_with_its_setting(
+    settings: dict[str, Any], name: str
+) -> None:
+    with pytest.raises(InputError, match=f"^{name}"):
+        read_credentials(CrawlConfig(**settings))
 
 
 @pytest.mark.parametrize(

@@ -137,10 +137,7 @@ def as_child(arguments: Arguments, settings: BaseSettings) -> Arguments:
     changed: dict[str, Any] = {"out": given.out, "run_id": "", "warc_prefix": given.prefix}
     if not given.is_alone:
         changed |= {
-            "inflight_max": max(1, config.inflight_max // each),
-            "inflight_start": max(1, config.inflight_start // each),
-            "inflight_min": max(1, config.inflight_min // each),
-            "bandwidth": int(config.bandwidth) // each,
+            **limits_of_each(config, each),
             # The parent counts, over all processes, and says why the crawl ends.
             **{f"stop_{what}": 0 for what in ("pages", "bytes", "time", "errors", "free")},
         }
@@ -156,6 +153,18 @@ def as_child(arguments: Arguments, settings: BaseSettings) -> Arguments:
         processes="1",
         fresh=False,
     )
+
+
+def limits_of_each(config: CrawlConfig, processes: int) -> dict[str, int]:
+    """Return the limits over all hosts of each of so many *processes*, by name, by those of *config*."""
+    whole = {
+        "inflight_max": config.inflight_max,
+        "inflight_start": config.inflight_start,
+        "inflight_min": config.inflight_min,
+        "bandwidth": int(config.bandwidth),
+    }
+    # 0 stays 0, which is no limit; nothing else becomes it.
+    return {name: max(1, limit // processes) if limit else 0 for name, limit in whole.items()}
 
 
 class Process(PartitionMember):

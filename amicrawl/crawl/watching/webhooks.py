@@ -204,10 +204,13 @@ class Webhooks(CrawlExtension):
         base = Path.cwd()
         super().__init__(crawler, run)
         self._receivers = [
-            receiver(resolve(url, base=base) if url.startswith(("env:", "file:")) else url)
+            receiver(
+                resolve(url, base, of="AMICRAWL_WEBHOOKS") if url.startswith(("env:", "file:")) else url
+            )
             for url in config.webhooks
         ]
-        self._key = resolve(config.webhook_secret, base=base).encode() if config.webhook_secret else b""
+        secret = config.webhook_secret
+        self._key = resolve(secret, base, of="AMICRAWL_WEBHOOK_SECRET").encode() if secret else b""
         if config.webhook_secret and not self._key:
             raise InputError(f"{config.webhook_secret} is empty: there is no key to sign webhooks with.")
         self._started = datetime.now(UTC)
