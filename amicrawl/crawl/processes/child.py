@@ -163,7 +163,7 @@ def limits_of_each(config: CrawlConfig, processes: int) -> dict[str, int]:
         "inflight_min": config.inflight_min,
         "bandwidth": int(config.bandwidth),
     }
-    # 0 stays 0, which is no limit; nothing else becomes it.
+    # 0 means unlimited: it stays 0, and nothing else becomes it.
     return {name: max(1, limit // processes) if limit else 0 for name, limit in whole.items()}
 
 
