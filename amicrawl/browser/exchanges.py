@@ -215,7 +215,7 @@ class PageExchanges:
         async with places:
             if (held := await self._host_opens(key.host)) is not None:
                 return await self._exclude(request, held, sent=len(request.body))
-            fields, hidden = self._crawl.run.credentials.added_to(
+            fields, hidden = self._crawl.run.credentials.added_to_browsers(
                 [field for field in request.fields if field[0].lower() not in _NOT_SENT], target
             )
             wire_request = WireRequest(

@@ -84,7 +84,11 @@ class OwnFields:
         sent: Fields = []
         for name, value in fields:
             key = name.decode("latin-1").lower()
-            if key in own:
+            if key == "accept-encoding" and value == b"identity":
+                # Chromium takes a part of what it asks for: no part of a coded body can be decoded.
+                own.pop(key, None)
+                sent.append((name, value))
+            elif key in own:
                 value_of_own = own.pop(key)[1]
                 if value_of_own is not None:
                     sent.append((name, value_of_own.encode()))

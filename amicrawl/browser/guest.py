@@ -108,7 +108,7 @@ class BrowserOfGuest(CrawlExtension):
                 provenance, resource_type="websocket",
             )  # fmt: skip
             return ProxyReply(403)
-        fields, hidden = self._run.credentials.added_to(request.fields, target)
+        fields, hidden = self._run.credentials.added_to_browsers(request.fields, target)
         try:
             capture = await self._wire.fetch(
                 WireRequest(

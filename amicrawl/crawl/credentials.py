@@ -69,6 +69,27 @@ class Credentials:
         secret = [field for field in self.fields_for(target) if field[0].lower() not in own]
         return [*fields, *secret], frozenset(name.lower() for name, _ in secret)
 
+    def added_to_browsers(
+        self, fields: Sequence[tuple[bytes, bytes]], target: Fetchable
+    ) -> tuple[list[tuple[bytes, bytes]], frozenset[bytes]]:
+        """Do so for a browser, in whose field the cookies that its pages were given stand beside these.
+
+        Of one name, it is that of the page which counts: the server has given it since.
+        """
+        given = [value for name, value in fields if name.lower() == b"cookie"]
+        secret = [
+            cookie
+            for name, value in self.fields_for(target) if name == b"Cookie"
+            for cookie in value.split(b"; ")
+        ]  # fmt: skip
+        if not given or not secret:
+            return self.added_to(fields, target)
+        names = {_name(cookie) for value in given for cookie in value.split(b";")}
+        cookies = b"; ".join([*given, *(cookie for cookie in secret if _name(cookie) not in names)])
+        others = [field for field in fields if field[0].lower() != b"cookie"]
+        added, hidden = self.added_to([*others, (b"Cookie", cookies)], target)
+        return added, hidden | {b"cookie"}
+
 
 def read_credentials(config: CrawlConfig, *, base: Path = Path()) -> Credentials:
     """Return what the references in *config* point at; relative paths start from *base*.
@@ -94,6 +115,10 @@ def redaction_note(config: CrawlConfig) -> dict[str, str]:
     )
     names += ["Cookie"] if config.cookies else []
     return {"redacted": f"values of {' and '.join(names)} fields in request records"} if names else {}
+
+
+def _name(cookie: bytes) -> bytes:
+    return cookie.partition(b"=")[0].strip()
 
 
 def _is_for(auth: Auth, target: Fetchable) -> bool:

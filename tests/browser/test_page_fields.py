@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from archive_reading import records
 from browser.browsing_site import crawl_pages, needs_chromium, path_of, response
 from loopback import RawServer
 
@@ -78,6 +79,35 @@ def test_each_request_of_the_browser_has_the_fields_of_the_operator(tmp_path: Pa
 
 
 @needs_chromium
+def test_cookies_of_the_operator_go_beside_those_that_the_page_was_given(tmp_path: Path) -> None:
+    script = b"<script>fetch('/first').then(() => fetch('/second'))</script>"
+    given = {"/": "seen=1; Path=/", "/first": "session=newer; Path=/"}
+
+    def signed_in(head: bytes) -> bytes:
+        path = path_of(head)
+        fields = [f"Set-Cookie: {given[path]}"] if path in given else []
+        return response(script if path == "/" else b"", "text/html", *fields)
+
+    jar = tmp_path / "jar.txt"
+    jar.write_text(
+        "# Netscape HTTP Cookie File\n"
+        "127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\tsecret\n"
+        "127.0.0.1\tFALSE\t/\tFALSE\t0\tother\thidden\n"
+    )
+    jar.chmod(0o600)
+    with RawServer(signed_in) as server:
+        done = crawl_pages(f"{server.url}/", tmp_path / "out", {"AMICRAWL_COOKIES": f"file:{jar}"})
+        sent = {path_of(head): fields_of(head).get("cookie") for head in server.requests}
+    assert done.returncode == 0, done.stderr
+    assert sent["/"] == ["session=secret; other=hidden"]
+    assert sent["/first"] == ["seen=1; session=secret; other=hidden"]
+    # What the server has given since is newer.
+    assert sent["/second"] == ["seen=1; session=newer; other=hidden"]
+    archived = b"".join(each.content_stream().read() for each in records(tmp_path / "out"))
+    assert b"hidden" not in archived
+
+
+@needs_chromium
 def test_a_browser_that_no_page_would_be_opened_in_is_refused(tmp_path: Path) -> None:
     with RawServer(site) as server:
         done = crawl_pages(f"{server.url}/", tmp_path, {"AMICRAWL_DIRECT": "never"})
@@ -99,6 +129,12 @@ def test_a_browser_that_no_page_would_be_opened_in_is_refused(tmp_path: Path) ->
 def test_a_field_that_cannot_be_the_same_for_all_requests_is_refused(name: str, said: str) -> None:
     with pytest.raises(UsageError, match=f"{name}.*{said}"):
         OwnFields.of({name: "x"}, user_agent="amicrawl")
+
+
+def test_a_request_for_a_part_is_not_coded() -> None:
+    own = OwnFields.of({"Accept-Encoding": "gzip"}, user_agent="amicrawl")
+    part = [(b"Range", b"bytes=0-1"), (b"Accept-Encoding", b"identity"), (b"User-Agent", b"y")]
+    assert own.as_sent(part, user_agent="y") == part
 
 
 def test_a_field_without_a_value_is_not_sent() -> None:
