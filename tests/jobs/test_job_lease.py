@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from job_crawling import JobCrawl, site, store_of, submitted
-from loopback import RawServer
+from job_crawling import JobCrawl, path_of, site, store_of, submitted
+from loopback import RawServer, page
 from redis_server import end, started_server
 
 from amicrawl.disk import Disk
@@ -152,3 +153,29 @@ def test_a_crawl_goes_on_when_redis_starts_from_a_snapshot_of_before_its_job_was
         assert client.llen("pending") == 0
     finally:
         end(redis_server)
+
+
+def test_the_lease_is_kept_while_the_list_of_a_job_is_fetched_for_longer_than_it_lasts(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    permitted = threading.Event()
+
+    def respond(request: bytes) -> bytes:
+        if path_of(request) != "/list":
+            return page(b"a page", "Content-Type: text/html")
+        assert permitted.wait(120)
+        return page(f"{server.url}/one\n".encode(), "Content-Type: text/plain")
+
+    client = redis_server.client()
+    with RawServer(respond) as server:
+        ident = submitted(redis_server, f"{server.url}/list", is_list=True)
+        variables = held(redis_server, tmp_path)
+        with JobCrawl(redis_server, ident, tmp_path / "out", variables=variables) as crawl:
+            crawl.wait_until(lambda: any(b"/list" in request for request in server.requests))
+            until = client.time()[0] + LEASE.total_seconds() + 2
+            while client.time()[0] < until:
+                assert client.pttl(f"amicrawl:lease:{ident}") > 0
+                time.sleep(0.05)
+            permitted.set()
+            assert crawl.ended() == 0, crawl.stderr
+        assert crawl.record()["r2xx"] == "1"

@@ -334,6 +334,25 @@ def test_a_crawl_that_does_not_stop_is_killed_by_the_third_signal(run: Pipelines
     assert raw(run.store).hget(run.store.keys.claim(IDENTS[0]), "failures") == "0"
 
 
+def test_a_pipeline_ends_by_the_third_signal_although_redis_is_away(
+    redis_server: RedisServer, run: Pipelines
+) -> None:
+    submit(run, IDENTS[0], "stubborn")
+    supervisor = run.start()
+    run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
+    [attempt] = supervisor.attempts
+    os.kill(redis_server.pid, signal.SIGSTOP)
+    try:
+        run.turn(lambda: misses_redis(supervisor))
+        for _ in range(3):
+            supervisor.signalled()
+        run.turn(lambda: supervisor.is_over)
+    finally:
+        os.kill(redis_server.pid, signal.SIGCONT)
+    assert attempt.exit_code == -signal.SIGKILL
+    assert raw(run.store).hget(run.store.keys.claim(IDENTS[0]), "state") == "held", "its lease runs out"
+
+
 def test_a_job_waits_until_its_last_owner_has_let_go_of_the_directory(run: Pipelines) -> None:
     submit(run, IDENTS[0], "long")
     first = run.start("one")

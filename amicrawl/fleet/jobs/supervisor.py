@@ -235,6 +235,12 @@ class Supervisor(ABC, Generic[Unit]):
                 attempt.kill("it was to stop at once")
                 if attempt.copying is not None:
                     attempt.copying.stop()
+            if self._outage.failures and self.attempts:
+                units = ", ".join(attempt.claim.unit for attempt in self.attempts)
+                self._report(
+                    f"The end of {units} is not reported: Redis is away, and their leases run out."
+                )
+                self.attempts.clear()
 
     def _could_not(self, error: Exception, now: float) -> None:
         """Note that Redis did not respond."""

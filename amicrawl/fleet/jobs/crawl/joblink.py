@@ -23,7 +23,7 @@ from amicrawl.fleet.checkpoints import write_copy
 from amicrawl.fleet.database import put_dead_letter
 from amicrawl.fleet.jobs.accounting import Figures, figures_in
 from amicrawl.fleet.jobs.crawl.live_job_settings import LiveJobSettings
-from amicrawl.fleet.jobs.crawl.opening import end_by_hand
+from amicrawl.fleet.jobs.crawl.opening import OPENING, end_by_hand
 from amicrawl.fleet.jobs.crawl.reporting import JobFacts, JobLog
 from amicrawl.fleet.jobs.link import CrawlLink, Fed
 from amicrawl.fleet.jobs.live_settings import FIELDS, live_settings
@@ -52,7 +52,6 @@ LOST = "lease lost"
 
 _LOOK_EVERY = 0.25
 _FEED_EVERY = 1.0
-_OPENING = 600.0
 _CLOSING = 300.0
 _LAST_FLUSH = 30.0
 _IN_A_HURRY = 3.0
@@ -87,8 +86,7 @@ class JobLink:
         self._faults: set[str] = set()
         """What in Redis could not be followed when it last responded with news."""
         self._complaints: set[asyncio.Future[None]] = set()
-        # Whatever the start takes: a list that is fetched, a large directory that is repaired.
-        self._link.grant(_OPENING)
+        self._link.grant(OPENING)
         self._link.start()
         self._take_directory()
         copy = job.copy

@@ -10,7 +10,9 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import threading
 import time
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -37,7 +39,7 @@ from amicrawl.fleet.leases import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from scrapy.settings import BaseSettings
@@ -47,6 +49,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _REDIS = ("REDIS_URL", "REDIS_HOST", "REDIS_PORT", "REDIS_DB", "REDIS_PARAMS", "AMICRAWL_REDIS_PREFIX")
+OPENING = 600.0
+"""Seconds for which the lease is renewed before the event loop turns, whatever the start takes: a list
+that is fetched, a large directory that is repaired."""
 _PATIENCE = 20.0
 """Seconds that a start waits for Redis."""
 
@@ -97,6 +102,27 @@ def open_job(
         store.close()
         raise InputError(f"There is no job {job.ident} in Redis at {store.where}. Submit it first.")
     return job
+
+
+@contextmanager
+def lease_kept(job: HeldJob) -> Iterator[None]:
+    """Renew the lease of *job* while the block runs, for `OPENING` at most: no link does it yet."""
+    claims, over = Claims(job.store), threading.Event()
+
+    def renew() -> None:
+        until = time.monotonic() + OPENING
+        while not over.wait(min(1.0, job.ttl.total_seconds() / 8)) and time.monotonic() < until:
+            # One that is lost, or cannot be renewed, is the link's to find.
+            with suppress(AmicrawlError):
+                claims.renew(job.copy.unit, job.copy.token, job.ttl, beats=1)
+
+    thread = threading.Thread(target=renew, name="amicrawl-lease", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 def end_by_hand(job: HeldJob, run: Run, *, is_done: bool) -> None:
