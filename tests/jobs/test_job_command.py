@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 import warm_processes
@@ -252,6 +252,16 @@ def test_a_list_without_jobs_says_how_to_submit_one(job: Command) -> None:
     assert "amicrawl job submit URL" in job("ls", "--finished").out
 
 
+def test_a_fetch_without_a_response_is_not_listed_as_one(job: Command, store: JobStore) -> None:
+    job("submit", URL)
+    store.client.hset(IDENT, mapping={"r2xx": "3", "r5xx": "1", "runk": "40", "error_count": "41"})
+    store.client.hset(IDENT, "started_at", "1700000000")
+    heads, row = job("ls").out.splitlines()
+    at = heads.index("responses")
+    assert row[at : at + len("responses")].strip() == "4"
+    assert "4 responses, 41 errors" in job("status", IDENT).out
+
+
 def test_what_waits_is_listed_in_order_with_or_without_record(job: Command, store: JobStore) -> None:
     assert job("pending").out == "No job is queued.\n"
     job("submit", URL)
@@ -339,8 +349,36 @@ def test_waiting_survives_a_record_that_goes_with_an_abort(job: Command, store: 
 
     thread = threading.Thread(target=end)
     thread.start()
-    assert job("submit", URL, "--wait").code in {ExitCode.STOPPED, ExitCode.INPUT}
+    assert job("submit", URL, "--wait").code == ExitCode.STOPPED
     thread.join()
+
+
+@pytest.mark.parametrize("follow", [False, True])
+def test_who_waits_for_a_job_that_redis_has_lost_waits_until_it_is_written_again(
+    job: Command, store: JobStore, *, follow: bool
+) -> None:
+    submitted = job("submit", URL)
+    record: dict[Any, Any] = store.client.hgetall(IDENT)
+
+    def lose_and_end() -> None:
+        time.sleep(0.7)
+        store.client.flushall()
+        time.sleep(1.2)
+        store.client.zadd(f"{IDENT}_log", {encoded(Stdout(2.0, "afterwards")): 2})
+        store.client.hset(IDENT, mapping=record | {"finished_at": "9"})
+
+    store.client.delete(IDENT)
+    thread = threading.Thread(target=lose_and_end)
+    if follow:
+        store.client.hset(IDENT, mapping=record)
+        thread.start()
+        done = job("log", IDENT, "--follow")
+        assert "afterwards" in done.out
+    else:
+        thread.start()
+        done = job("submit", URL, "--wait")
+    thread.join()
+    assert (submitted.code, done.code) == (0, ExitCode.DONE)
 
 
 def test_dead_letters_are_listed_and_thrown_away(job: Command, store: JobStore) -> None:

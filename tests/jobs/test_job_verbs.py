@@ -133,7 +133,7 @@ def test_flags_are_set_and_removed_never_written_false(jobs: JobStore) -> None:
 
 
 def test_a_job_that_waits_is_aborted_at_once(jobs: JobStore) -> None:
-    assert verbs.abort(jobs, IDENT, now=NOW) is verbs.Aborted.REMOVED
+    assert verbs.abort(jobs, IDENT, now=NOW).done is verbs.Aborted.REMOVED
     assert IDENT not in jobs.client.lrange("pending", 0, -1)
     record = lookup.job(jobs, IDENT)
     assert (record.aborted, record.finished_at) == (True, NOW)
@@ -145,10 +145,30 @@ def test_a_job_that_waits_is_aborted_at_once(jobs: JobStore) -> None:
     assert json.loads(notice)["url"] == URLS[0]
 
 
+def test_a_job_that_was_given_back_and_is_aborted_says_where_its_archive_is(jobs: JobStore) -> None:
+    claim: dict[Any, Any] = {"directory": "a.example-inf-1", "store": "of-anna", "checkpoint": "1"}
+    claim |= {"attempt": "1", "state": "queued", "queued_at": jobs.client.hget(IDENT, "queued_at")}
+    jobs.client.hset(jobs.keys.claim(IDENT), mapping=claim)
+    done, left = verbs.abort(jobs, IDENT, now=NOW)
+    assert done is verbs.Aborted.REMOVED
+    at = "in a.example-inf-1 of the data directory with the ID of-anna"
+    assert left == f"{at}, and in the bucket with checkpoint 1"
+    [entry] = jobs.client.zrange(f"{IDENT}_log", 0, -1)
+    assert json.loads(str(entry))["message"] == f"What was archived before the abort is {left}\n"
+    assert 0 < jobs.client.ttl(f"{IDENT}_log") <= 5
+
+
+def test_a_job_that_is_aborted_says_nothing_of_the_archive_of_an_earlier_one(jobs: JobStore) -> None:
+    """Whose claim ArchiveBot's bot leaves behind when it queues the URL again."""
+    jobs.client.hset(jobs.keys.claim(IDENT), mapping={"directory": "a-1", "queued_at": "1600000000"})
+    assert verbs.abort(jobs, IDENT, now=NOW) == (verbs.Aborted.REMOVED, "")
+    assert not jobs.client.exists(f"{IDENT}_log")
+
+
 def test_a_job_that_runs_is_asked_to_end(jobs: JobStore) -> None:
     started(jobs, IDENT)
-    assert verbs.abort(jobs, IDENT, now=NOW) is verbs.Aborted.ASKED
-    assert verbs.abort(jobs, IDENT, now=NOW) is verbs.Aborted.AGAIN
+    assert verbs.abort(jobs, IDENT, now=NOW).done is verbs.Aborted.ASKED
+    assert verbs.abort(jobs, IDENT, now=NOW).done is verbs.Aborted.AGAIN
     record = jobs.client.hgetall(IDENT)
     assert record["abort_requested"] == "true"
     assert not {"aborted", "finished_at"} & set(record)
@@ -158,7 +178,7 @@ def test_a_job_that_runs_is_asked_to_end(jobs: JobStore) -> None:
 def test_a_job_that_is_leased_is_asked_even_where_working_lost_it(jobs: JobStore) -> None:
     jobs.client.lrem("pending", 0, IDENT)
     jobs.client.set(jobs.keys.lease(IDENT), "7")
-    assert verbs.abort(jobs, IDENT, now=NOW) is verbs.Aborted.ASKED
+    assert verbs.abort(jobs, IDENT, now=NOW).done is verbs.Aborted.ASKED
 
 
 def test_only_what_has_an_expiry_can_be_forgotten(jobs: JobStore) -> None:

@@ -83,7 +83,7 @@ def test_a_controller_submits_steers_and_tidies(roles: dict[str, JobStore]) -> N
     change(store, first, "delay", 1, 2)
     verbs.ignore(store, first, ["x$"])
     verbs.pause(store, first)
-    assert verbs.abort(store, third, now=NOW) is verbs.Aborted.REMOVED
+    assert verbs.abort(store, third, now=NOW).done is verbs.Aborted.REMOVED
     verbs.expire(store, third)
     job_log.trim_log(store, first)
     redis_values.put_dead_letter(store, where="x", why="y")

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.cli.job.listing import JobArgument, dead, ident_in, log, ls, pending, show, status, where
+from amicrawl.cli.job.listing import JobArgument, dead, ident_in, ls, pending, show, status, where
+from amicrawl.cli.job.log_entries import log
 from amicrawl.cli.job.settings import command_of
 from amicrawl.cli.job.submission import submit
 from amicrawl.cli.redis_options import with_store
 from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.fleet.jobs import job_settings, queues, verbs
-from amicrawl.terminal import counted
+from amicrawl.terminal import counted, harmless
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -71,7 +72,9 @@ def abort(store: JobStore, jobs: Jobs) -> None:
 
     def one(job: str) -> str:
         ident = ident_in(job)
-        return _ABORTED[verbs.abort(store, ident, now=time.time())].format(ident)
+        done, left = verbs.abort(store, ident, now=time.time())
+        archived = f" What was archived before is {harmless(left)}." if left else ""
+        return _ABORTED[done].format(ident) + archived
 
     _each(jobs, one)
 

@@ -1,4 +1,4 @@
-"""`amicrawl job status`, `ls`, `pending`, `dead`, `show`, `log`, `where`: what Redis holds of jobs."""
+"""`amicrawl job status`, `ls`, `pending`, `dead`, `show`, `where`: what Redis holds of jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from amicrawl.cli.options import AsJson, print_table
 from amicrawl.cli.redis_options import with_store
 from amicrawl.fleet.dashboard import JobChoice, past_view
 from amicrawl.fleet.database import (
-    RedisUnavailable,
     checked_ident,
     clear_dead_letters,
     dead_letters,
@@ -21,7 +20,6 @@ from amicrawl.fleet.database import (
     normalised,
 )
 from amicrawl.fleet.jobs import ENDED, RESPONSES, JobState, lookup, pipelines, queues, verbs
-from amicrawl.fleet.logs import Download, Ignore, LogPage, entries_after, newest_entries
 from amicrawl.terminal import counted, harmless, human_size
 
 if TYPE_CHECKING:
@@ -34,6 +32,30 @@ if TYPE_CHECKING:
 
 EVERY = 0.5
 """Seconds between two looks at a job."""
+
+
+_GONE_AFTER = 10.0
+"""Seconds: the crawl of a job that Redis has lost, or its pipeline, writes it again before."""
+
+
+class Absence:
+    """For how long Redis has known nothing of a job that it knew."""
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+
+    def is_final(self, record: JobRecord | None) -> bool:
+        """Tell whether the job, just looked up as *record*, is not going to be written again."""
+        if record is not None:
+            self._since = None
+            return False
+        now = time.monotonic()
+        self._since = self._since or now
+        return now - self._since >= _GONE_AFTER
+
+    def interrupted(self) -> None:
+        """Count anew: Redis did not respond."""
+        self._since = None
 
 
 def ident_in(job: str) -> str:
@@ -282,7 +304,6 @@ def delay_text(record: JobRecord) -> str:
     return f"{least:,} to {most:,} ms"
 
 
-_LINE = 4_000
 _CLASSES = {"unk": "without a status"}
 
 
@@ -337,75 +358,6 @@ def where(store: JobStore, job: JobArgument, *, as_json: AsJson = False) -> None
             f"{harmless(place.nickname) or 'A pipeline that is gone'}{on}: {harmless(place.pipeline_id)}"
             + (f", in {harmless(place.directory)}" if place.directory else "")
         )
-
-
-Lines = Annotated[int, typer.Option("-n", "--lines", min=0, help="Entries from the end.")]
-Follow = Annotated[
-    bool, typer.Option("-f", "--follow", help="Keep printing new entries until the job ends.")
-]
-
-
-@with_store
-def log(
-    store: JobStore,
-    job: JobArgument,
-    *,
-    number: Lines = 100,
-    follow: Follow = False,
-    as_json: AsJson = False,
-) -> None:
-    """Print the last entries of a job's log; with --follow, new ones as well.
-
-    Example: amicrawl job log https://example.org/ --follow
-    """
-    record = lookup.job(store, job)
-    page = newest_entries(store, job, most=max(number, 1))
-    if number:
-        _print(page, as_json=as_json)
-    if follow:
-        _follow(store, record, page.last, as_json=as_json)
-
-
-def _follow(store: JobStore, job: JobRecord, last: float, *, as_json: bool) -> None:
-    """Print what comes behind number *last*, past times when Redis is away, until *job* has ended."""
-    record: JobRecord | None = job
-    away = False
-    while True:
-        ended = record is None or record.has_ended
-        try:
-            with store.responding():
-                page = entries_after(store, job.ident, last)
-                record = lookup.job_or_none(store, job.ident)
-        except RedisUnavailable as error:
-            if not away:
-                typer.echo(f"amicrawl: {error} Waiting for it.", err=True)
-            away = True
-            time.sleep(EVERY)
-            continue
-        away = False
-        _print(page, as_json=as_json)
-        if page.last == last:
-            # What was written before the job ended has been read: it ended before this look.
-            if ended:
-                return
-            time.sleep(EVERY)
-        last = page.last
-
-
-def _print(page: LogPage, *, as_json: bool) -> None:
-    for score, entry in page.entries:
-        if as_json:
-            typer.echo(json.dumps({"score": score, **entry.fields()}))
-            continue
-        when = f"{datetime.fromtimestamp(min(entry.ts, 4e9), UTC):%H:%M:%S}"
-        if isinstance(entry, Download):
-            said = "" if entry.wget_code == "OK" else f" ({harmless(entry.wget_code)})"
-            typer.echo(f"{when} {entry.response_code:>3} {harmless(entry.url, limit=_LINE)}{said}")
-        elif isinstance(entry, Ignore):
-            typer.echo(f"{when} IGN {harmless(entry.url, limit=_LINE)} by {harmless(entry.pattern)}")
-        else:
-            for line in entry.message.splitlines():
-                typer.echo(f"{when}     {harmless(line, limit=_LINE)}")
 
 
 def _lines(record: JobRecord, place: verbs.Where) -> list[tuple[str, str]]:

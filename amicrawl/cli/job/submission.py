@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 
-from amicrawl.cli.job.listing import EVERY, moment
+from amicrawl.cli.job.listing import EVERY, Absence, moment
 from amicrawl.cli.job.settings import given_in, options_of
 from amicrawl.cli.options import AsJson, grouped
 from amicrawl.cli.redis_options import with_store
@@ -282,31 +282,25 @@ def _user() -> str:
 def _wait_for(store: JobStore, ident: str) -> ExitCode:
     """Wait until the job *ident* has ended, telling how it stands; return the exit code for that."""
     last: JobRecord | None = None
-    away = False
+    away, absence = False, Absence()
     while True:
         try:
             with store.responding():
-                record = lookup.job_or_none(store, ident)
+                record = lookup.again(store, last) if last else lookup.job_or_none(store, ident)
         except RedisUnavailable as error:
             if not away:
                 typer.echo(f"amicrawl: {error} Waiting for it.", err=True)
             away = True
+            absence.interrupted()
         else:
             away = False
-            if record is None:
-                return _vanished(ident, last)
-            if last is None or record.state is not last.state:
-                typer.echo(f"{moment(time.time())} {ident} {record.state.phrase}", err=True)
-            if record.has_ended:
-                return _CODES[record.state]
-            last = record
+            if absence.is_final(record):
+                typer.echo(f"amicrawl: {lookup.no_such_job(ident)}", err=True)
+                return ExitCode.INPUT
+            if record is not None:
+                if last is None or record.state is not last.state:
+                    typer.echo(f"{moment(time.time())} {ident} {record.state.phrase}", err=True)
+                if record.has_ended:
+                    return _CODES[record.state]
+                last = record
         time.sleep(EVERY)
-
-
-def _vanished(ident: str, last: JobRecord | None) -> ExitCode:
-    """Tell of a job whose record went between two looks: that of an aborted one lives seconds only."""
-    if last is not None and (last.aborted or last.abort_requested):
-        typer.echo(f"{ident} was aborted", err=True)
-        return ExitCode.STOPPED
-    typer.echo(f"amicrawl: {lookup.no_such_job(ident)}", err=True)
-    return ExitCode.INPUT

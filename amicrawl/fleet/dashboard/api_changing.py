@@ -8,7 +8,6 @@ there is a users file.
 from __future__ import annotations
 
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.fleet.dashboard.job_choice import JobChoice
@@ -87,7 +86,12 @@ def abort_job(call: Call) -> Any:
         verbs.Aborted.ASKED: "The crawl was asked to abort.",
         verbs.Aborted.AGAIN: "The crawl was asked to abort before, and was asked again.",
     }
-    return _done(call, partial(verbs.abort, now=time.time()), said=said)
+
+    def abort(store: JobStore, ident: str) -> str:
+        done, left = verbs.abort(store, ident, now=time.time())
+        return said[done] + (f" What was archived before is {left}." if left else "")
+
+    return _done(call, abort, said="{}")
 
 
 def pause_job(call: Call) -> Any:

@@ -147,7 +147,7 @@ def _job(
         "attempt": number_of(attempt) or None,
         "resumed": cast("Any", resumed if resumed in {"resumed", "restarted"} else None),
         "bytes": record.bytes_downloaded or 0,
-        "downloaded": record.responses,
+        "downloaded": record.requested,
         "queued": record.items_queued or 0,
         "todo": record.in_queue,
         "errors": record.error_count or 0,

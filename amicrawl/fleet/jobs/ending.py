@@ -265,10 +265,9 @@ def _judged(attempt: JobAttempt, *, asked: bool) -> EndVerdict:
 def _left_elsewhere(claim: Claim, fault: str) -> str:
     """Say where the archive of a job is that has ended without a crawl here, for *fault*."""
     why = fault or "its end was requested before"
-    slot = f", and in the bucket with checkpoint {claim.checkpoint}" if claim.checkpoint else ""
     return (
-        f"Attempt {claim.attempt} began no crawl here: {why}. What was archived before is in "
-        f"{claim.directory} of the data directory with the ID {claim.store}{slot}"
+        f"Attempt {claim.attempt} began no crawl here: {why}. What was archived before is "
+        f"{claim.whereabouts}"
     )
 
 

@@ -137,6 +137,15 @@ def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     return found
 
 
+def again(store: JobStore, known: JobRecord) -> JobRecord | None:
+    """Return what the job *known* is now, or was at its end; None where Redis knows neither."""
+    found = job_or_none(store, known.ident)
+    if found is not None:
+        return found
+    its = (known.ident, known.queued_at)
+    return next((each for each in past(store) if (each.ident, each.queued_at) == its), None)
+
+
 def counts(store: JobStore) -> JobCounts:
     """Return how many jobs ended, and how."""
     keys = store.keys

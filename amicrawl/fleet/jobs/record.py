@@ -192,9 +192,14 @@ class JobRecord:
         return self.finished_at is not None or self.failed
 
     @property
-    def responses(self) -> int:
-        """Responses and fetches without one, over all classes."""
+    def requested(self) -> int:
+        """Requests that have ended, with a response or without one."""
         return sum(getattr(self, name) or 0 for name in RESPONSES)
+
+    @property
+    def responses(self) -> int:
+        """Responses of the five classes: what `runk` counts had none, or one that is none of these."""
+        return self.requested - (self.runk or 0)
 
     @property
     def in_queue(self) -> int:

@@ -17,7 +17,8 @@ from amicrawl.fleet.jobs import lookup
 from amicrawl.fleet.jobs.live_settings import checked_pattern
 from amicrawl.fleet.jobs.queues import queue_names
 from amicrawl.fleet.jobs.record import encoded_info, info_of
-from amicrawl.fleet.leases import ABORTED_KEPT, NOTIFICATIONS_KEPT
+from amicrawl.fleet.leases import ABORTED_KEPT, NOTIFICATIONS_KEPT, Claim
+from amicrawl.fleet.logs import MOST_ENTRIES, Stdout, encoded
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +42,14 @@ class Aborted(StrEnum):
     """Its crawl was asked before."""
 
 
+class AbortResult(NamedTuple):
+    """What an abort has led to, and what it leaves behind."""
+
+    done: Aborted
+    left: str = ""
+    """Where the archive of earlier attempts is, for a sentence; empty where it runs or has none."""
+
+
 class Where(NamedTuple):
     """Which pipeline crawls a job."""
 
@@ -53,15 +62,22 @@ class Where(NamedTuple):
     """The name of its crawl directory, below the data directory of the pipeline; empty for none yet."""
 
 
-def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
-    """Abort a job: a queued one is removed from its queue at once, a running one is asked to abort."""
+def abort(store: JobStore, ident: str, *, now: float) -> AbortResult:
+    """Abort a job: a queued one is removed from its queue at once, a running one is asked to abort.
+
+    The log of a queued one says where its archive is: its record and claim, which know, are kept for
+    seconds.
+    """
     record = lookup.job(store, ident)
     keys = store.keys
+    fields = hash_at(store, keys.job(ident))
+    left = _left_behind(store, ident, fields)
+    words = [encoded(Stdout(now, f"What was archived before the abort is {left}\n"))] if left else []
     ours = (*keys.ours_of_job(ident), keys.claim(ident))
     queues = [keys.queue(name) for name in queue_names(store)]
     own = [*keys.of_job(ident), keys.working, keys.aborted, keys.finish_notifications]
     own += [keys.lease(ident), keys.ended]
-    info = {**info_of(hash_at(store, keys.job(ident)), None), "aborted": True}
+    info = {**info_of(fields, None), "aborted": True}
     done = store.scripts(
         "abort",
         keys=[*own, *ours, *queues],
@@ -70,13 +86,23 @@ def abort(store: JobStore, ident: str, *, now: float) -> Aborted:
             int(ABORTED_KEPT.total_seconds()),
             *(encoded_info({**info, "ident": ident}), len(ours)),
             NOTIFICATIONS_KEPT,
+            MOST_ENTRIES,
+            *words,
         ],
     )
     if done == "ended":
         raise _ended(record)
     if done == "absent":
         raise lookup.no_such_job(ident)
-    return Aborted(done)
+    return AbortResult(Aborted(done), left if done == Aborted.REMOVED else "")
+
+
+def _left_behind(store: JobStore, ident: str, record: Mapping[str, str]) -> str:
+    """Return where the archive of the job with *record* is, for a sentence; empty for none."""
+    held = hash_at(store, store.keys.claim(ident))
+    # That of an earlier job of the same URL may still be there.
+    is_its_own = held.get("queued_at", "") == record.get("queued_at", "")
+    return Claim.read(ident, held).whereabouts if is_its_own else ""
 
 
 def ignore(store: JobStore, ident: str, patterns: Sequence[str]) -> int:

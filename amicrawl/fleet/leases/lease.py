@@ -138,6 +138,15 @@ class Claim:
     record: Mapping[str, str] = field(default_factory=dict)
     """The job record as it was when the unit was taken."""
 
+    @property
+    def whereabouts(self) -> str:
+        """Where what was archived is, for a sentence; empty where no attempt had a directory."""
+        if not self.directory:
+            return ""
+        slot = f", and in the bucket with checkpoint {self.checkpoint}" if self.checkpoint else ""
+        said = f"in {self.directory} of the data directory with the ID {self.store}{slot}"
+        return said.encode("utf-8", "replace").decode()
+
     @classmethod
     def read(
         cls, unit: str, fields: Mapping[str, str], *, record: Mapping[str, str] | None = None

@@ -1,10 +1,11 @@
 --!include _aged
 --!include _ended
+--!include _log
 -- Aborts a job: asks its crawl to, or takes it out of the queues where it still waits and ends it here.
 -- KEYS: record, ignores, log, working, count of aborted jobs, notifications, lease, list of ended jobs, keys
 -- of ours that go with the job, as many as ARGV[7] says, then every queue.
 -- ARGV: ident, job channel, updates channel, now (whole seconds), expiry (seconds), info (JSON), number of keys of ours,
--- most notifications.
+-- most notifications, most entries of a log, then the entries that the log gets if the job is ended here.
 -- Returns: `absent`, `ended`, `asked` (its crawl will), `removed` (it waited) or `again` (asked before).
 local record, working = KEYS[1], KEYS[4]
 local ident, channel, updates, now = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -29,6 +30,10 @@ end
 if works then return asked and 'again' or 'asked' end
 
 -- No pipeline crawls it: what a pipeline does at the end of a job is done here.
+local kind_of_log = redis.call('TYPE', KEYS[3]).ok
+if #ARGV > 9 and (kind_of_log == 'zset' or kind_of_log == 'none') then
+  add_entries(record, KEYS[3], tonumber(ARGV[9]), 10, #ARGV)
+end
 redis.call('HSET', record, 'aborted', 'true')
 redis.call('HSET', record, 'finished_at', now)
 if not tonumber(redis.pcall('INCR', KEYS[5])) then redis.call('SET', KEYS[5], 1) end
