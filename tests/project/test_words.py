@@ -39,8 +39,7 @@ WHERE_SOMEBODY_ASKS = {
         spiders/queue.py spiders/recrawl.py spiders/seeds.py spiders/site.py
     """,
     "a user asks a job, a crawl or a pipeline to stop or to go on": """
-        cli/job/__init__.py cli/job/listing.py cli/job/log_entries.py
-        cli/pipeline.py crawl/extensions.py crawl/state.py
+        cli/job/__init__.py cli/job/listing.py cli/pipeline.py crawl/extensions.py crawl/state.py
         fleet/dashboard/api_changing.py fleet/dashboard/serving.py fleet/dashboard/shapes.py
         fleet/jobs/attempt.py fleet/jobs/ending.py fleet/jobs/pipeline.py
         fleet/jobs/pipeline_record.py fleet/jobs/record.py fleet/jobs/verbs.py

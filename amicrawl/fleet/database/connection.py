@@ -241,6 +241,8 @@ def connect(
         keywords.update(host=settings.host, port=settings.port, db=settings.db)
     try:
         client = client_of(**keywords)
+        # It connects at the first command, and would meet a keyword that there is none of only then.
+        client.connection_pool.connection_class(**client.connection_pool.connection_kwargs)
     except (ValueError, TypeError, redis.RedisError) as error:
         raise UsageError(f"Redis at {settings.shown} cannot be used as set: {error}.") from error
     return JobStore(client, Keys(settings.prefix), Scripts(client), settings.shown)
@@ -270,9 +272,14 @@ def _check_url(url: str) -> None:
             "Setting REDIS_URL begins with redis://, with rediss:// for TLS, or unix:// for a socket."
         )
     try:
-        _ = urlsplit(url).port
+        parts = urlsplit(url)
+        _ = parts.port
     except ValueError as error:
         raise UsageError(f"Setting REDIS_URL cannot be followed: {error}.") from error
+    database = parts.path.strip("/")
+    # The library would take the first database for any other text.
+    if parts.scheme != "unix" and database and not (database.isascii() and database.isdigit()):
+        raise UsageError(f"Setting REDIS_URL ends with the database {database[:60]!r}: it is a number.")
 
 
 def _number(setting: str, value: Any) -> int:
