@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+import sqlite3
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from guests.guest_runs import GuestServer, Ran, run_on
@@ -103,3 +105,40 @@ def test_what_waited_when_the_spider_was_killed_is_requested_and_read_by_the_nex
     assert "GET /5" in killed.requested
     assert {each for each in resumed.requested if each != "GET /0"} == unread
     assert {f"GET /{item['page']}" for item in resumed.items} >= unread
+
+
+def test_a_journal_that_is_damaged_in_the_middle_ends_the_resumed_crawl_with_a_sentence(
+    tmp_path: Path,
+) -> None:
+    journal = tmp_path / "job" / "requests.sqlite"
+    with GuestServer(respond) as server:
+        run_on(server, "walking.py", tmp_path, has_line=True, arguments={"dies_in": "5"})
+        with closing(sqlite3.connect(journal)) as database:
+            waiting = [(number, b"x" * 3000) for number in range(100, 200)]
+            with database:
+                database.executemany("INSERT INTO requests VALUES (?, ?)", waiting)
+            database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+            (size,) = database.execute("PRAGMA page_size").fetchone()
+        content = bytearray(journal.read_bytes())
+        content[50 * size : 51 * size] = b"\xff" * size
+        journal.write_bytes(content)
+        queues = set((tmp_path / "job" / "requests.queue").iterdir())
+        refused = run_on(server, "walking.py", tmp_path, has_line=True)
+    assert "job/requests.sqlite cannot be read: the database is damaged. Move it away" in refused.log
+    assert "Traceback" not in refused.log
+    assert not refused.requested
+    assert set((tmp_path / "job" / "requests.queue").iterdir()) >= queues
+
+
+def test_a_request_that_the_code_of_today_cannot_make_again_costs_no_other(tmp_path: Path) -> None:
+    with GuestServer(respond) as server:
+        run_on(server, "walking.py", tmp_path, has_line=True, arguments={"dies_in": "5"})
+        with closing(sqlite3.connect(tmp_path / "job" / "requests.sqlite")) as database, database:
+            # A class whose constructor has other arguments by now.
+            too_many = b"cbuiltins\nint\n(S'1'\nS'2'\nS'3'\ntR."
+            database.execute("INSERT INTO requests VALUES (999, ?)", (too_many,))
+        resumed = run_on(server, "walking.py", tmp_path, has_line=True)
+    assert resumed.returncode == 0, resumed.log
+    assert "A request of the crawl before cannot be made again: TypeError" in resumed.log
+    assert "Traceback" not in resumed.log
+    assert "GET /5" in resumed.requested

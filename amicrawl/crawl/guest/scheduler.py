@@ -131,7 +131,7 @@ class KeptScheduler(Scheduler):
             run_of(self._crawler).fail(
                 InputError(
                     f"{path} cannot be read: {error}. Move it away to go on from Scrapy's own queues, "
-                    "or start with another JOBDIR."
+                    "of which a kill leaves nothing, or start with another JOBDIR."
                 )
             )
             return RequestJournal(":memory:")
@@ -143,8 +143,8 @@ class KeptScheduler(Scheduler):
             try:
                 # As Scrapy does: who can write into a `JOBDIR` can have its crawls run any code.
                 request = request_from_dict(pickle.loads(written), spider=self.spider)  # noqa: S301
-            except (ValueError, AttributeError, ImportError, pickle.UnpicklingError) as error:
-                logger.warning("A request of the crawl before cannot be made again: %s", error)
+            except Exception as error:  # noqa: BLE001  # what is in `meta` is made by code of the project
+                logger.warning("A request of the crawl before cannot be made again: %r", error)
                 self._journal.remove(number)
                 continue
             if not request.dont_filter:
@@ -212,12 +212,18 @@ class RequestJournal:
     """Requests that are not done, by number, in a database that a kill leaves whole."""
 
     def __init__(self, path: Path | str) -> None:
+        """Open the database at *path*; raises sqlite3.Error or ValueError where it cannot be read."""
         self._database = sqlite3.connect(path, isolation_level=None)
         self._database.executescript(
             "PRAGMA journal_mode=WAL; PRAGMA synchronous=OFF;"
             "CREATE TABLE IF NOT EXISTS requests (number INTEGER PRIMARY KEY, request BLOB NOT NULL)"
         )
         (state,) = self._database.execute("PRAGMA user_version").fetchone()
+        if state == JournalState.OPEN:
+            # Before anything is taken from it: what is damaged in the middle shows itself only there.
+            (found,) = self._database.execute("PRAGMA quick_check(1)").fetchone()
+            if found != "ok":
+                raise ValueError("the database is damaged")
         self.state = JournalState(state)
         """How the crawl before left it."""
         self._database.execute(f"PRAGMA user_version={JournalState.OPEN:d}")
