@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
+import os
 import re
 import signal
 import subprocess
@@ -12,9 +14,11 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import httpx
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -28,7 +32,8 @@ from amicrawl.archive.report import LiveFigures, figures_of
 from amicrawl.crawl import write_control
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
-from amicrawl.fleet.dashboard.watching import WatchedCrawl
+from amicrawl.fleet.dashboard.app import Hosts
+from amicrawl.fleet.dashboard.watching import WatchedCrawl, watch_application
 from amicrawl.record import CAPTURES
 
 if TYPE_CHECKING:
@@ -247,6 +252,57 @@ def test_urls_are_shown_by_state_and_hosts_with_their_wait_and_share(tmp_path: P
     known = re.search(r'id="urls">(.*?)</p>', text)
     assert known is not None
     assert re.sub("<[^>]+>", "", known[1]) == "URLs known, by state: pending 7, captured 1,300"
+
+
+def test_a_directory_whose_name_is_no_text_is_shown_with_what_is_crawled(tmp_path: Path) -> None:
+    out = tmp_path / os.fsdecode(b"odd\xff\xe2\x80\xae")
+    (out / "control" / "ignores").mkdir(parents=True)
+    crawl = {"asked": {"url": "http://a.example/\u202e", "file": "seeds.txt", "depth": 3}}
+    (out / "crawl.json").write_text(json.dumps(crawl))
+    application = watch_application(watched(out), hosts=Hosts("127.0.0.1"))
+
+    async def requested() -> tuple[str, str]:
+        transport = httpx.ASGITransport(app=application)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            page = (await client.get("/")).text
+            token = re.search(r'csrf-token" content="(\w+)"', page)
+            assert token is not None
+            sent = {"x-csrf-token": token[1]}
+            said = {"verb": "ignore", "value": "x"}
+            refused = await client.post("/control", data=said, headers=sent)
+            return page, str(refused.json()["detail"])
+
+    page, detail = asyncio.run(requested())
+    assert r"odd\udcff\u202e" in page
+    assert re.search(r'id="asked">http://a.example/\\u202e seeds.txt<', page)
+    assert "ignores cannot be read" in detail
+
+
+def watched(out: Path) -> WatchedCrawl:
+    return WatchedCrawl(out, write=lambda *said: write_control(*said, disk=Disk()))
+
+
+def test_patterns_that_several_add_at_once_are_all_kept(tmp_path: Path) -> None:
+    crawl = watched(tmp_path)
+    patterns = [f"pattern-{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as several:
+        list(several.map(lambda pattern: crawl.change("ignore", pattern), patterns))
+    assert sorted((tmp_path / "control" / "ignores").read_text().split()) == sorted(patterns)
+
+
+@pytest.mark.parametrize("pattern", ["", "  ", "# a remark"])
+def test_a_pattern_that_ignores_nothing_is_refused(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(UsageError, match="ignores nothing"):
+        watched(tmp_path).change("ignore", pattern)
+
+
+def test_a_file_of_patterns_that_is_no_text_is_left_as_it_is_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "control" / "ignores"
+    path.parent.mkdir()
+    path.write_bytes(b"\xff\n")
+    with pytest.raises(InputError, match="is not UTF-8 text"):
+        watched(tmp_path).change("ignore", "x")
+    assert path.read_bytes() == b"\xff\n"
 
 
 JPEG = b"\xff\xd8\xff\xe0 not much of a picture"

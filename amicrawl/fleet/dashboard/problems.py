@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from starlette.responses import JSONResponse
+from starlette.responses import Response
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,11 +52,11 @@ class Problem(Exception):  # noqa: N818  # the standard's word
             content["errors"] = self._errors
         return content
 
-    def response(self) -> JSONResponse:
+    def response(self) -> Response:
         """Return the response."""
-        return JSONResponse(
-            self.content(), status_code=self.status, headers=self.headers, media_type=MEDIA_TYPE
-        )
+        # Not a JSONResponse: a sentence may name a file, whose name need not be UTF-8.
+        content = json.dumps(self.content()).encode("ascii")
+        return Response(content, status_code=self.status, headers=self.headers, media_type=MEDIA_TYPE)
 
 
 def title_of(status: int) -> str:

@@ -24,8 +24,8 @@ from starlette.routing import Mount, Route
 
 from amicrawl import __version__
 from amicrawl.archive.report import LiveFigures, crawl_sections
-from amicrawl.disk import is_locked
-from amicrawl.errors import AmicrawlError, DamagedFileError
+from amicrawl.disk import explained, is_locked
+from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, UsageError
 from amicrawl.fleet.dashboard.app import AccessGuard
 from amicrawl.fleet.dashboard.pages import StaticAssets, chart_sheet, page_templates, static_directory
 from amicrawl.fleet.dashboard.problems import Problem
@@ -66,6 +66,7 @@ class WatchedCrawl:
         self._live = LiveFigures(directory)
         self._pages = ShownPages(directory)
         self._lock = threading.Lock()
+        self._changing = threading.Lock()
         self._shown: dict[str, Any] = {}
         self._shown_at = float("-inf")
 
@@ -90,18 +91,33 @@ class WatchedCrawl:
         """
         if verb not in {"pause", "resume", "stop", "ignore", *_SETTINGS}:
             raise Problem(404, "There is nothing of that name that can be changed.")
-        directory = self.directory
-        if verb == "resume":
-            self._write(directory, "pause", None)
-        elif verb in ("pause", "stop"):
-            self._write(directory, verb, "")
-        elif verb in _SETTINGS:
-            self._write(directory, verb, f"{value.strip()}\n" if value.strip() else None)
-        else:
-            path = directory / "control" / "ignores"
-            before = path.read_text("utf-8") if path.exists() else ""
-            self._write(directory, "ignores", f"{before.rstrip()}\n{value.strip()}\n".lstrip())
+        directory, said = self.directory, value.strip()
+        # One at a time: two that add a pattern to the same file would each leave out the other's.
+        with self._changing:
+            if verb == "resume":
+                self._write(directory, "pause", None)
+            elif verb in ("pause", "stop"):
+                self._write(directory, verb, "")
+            elif verb in _SETTINGS:
+                self._write(directory, verb, f"{said}\n" if said else None)
+            else:
+                self._write(directory, "ignores", f"{self._ignores_before(said)}{said}\n")
         self._shown_at = float("-inf")
+
+    def _ignores_before(self, pattern: str) -> str:
+        """Return the lines behind which *pattern* is to stand; raises AmicrawlError."""
+        if not pattern or pattern.startswith("#"):
+            raise UsageError(
+                "An empty pattern, or one that begins with #, ignores nothing. Write a regular "
+                "expression, [#] for the character."
+            )
+        path = self.directory / "control" / "ignores"
+        try:
+            with explained(path, "read"):
+                before = path.read_text("utf-8").strip() if path.exists() else ""
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path} is not UTF-8 text. Correct it, or remove it.") from error
+        return f"{before}\n" if before else ""
 
     def _parts(self) -> list[Path]:
         """Return the directories of the processes of the crawl: that of the crawl where it is one."""
@@ -125,6 +141,7 @@ class WatchedCrawl:
             "state": state if state != "finished" else "ended",
             "is_running": is_held and state != "finished",
             "why": ", ".join(status["paused_by"]) if is_held else reason or "killed",
+            "asked": _asked(figures.crawl.get("asked")),
             "figures": figures,
             "status": status,
             "rates": _rates(figures.history.moments[-2:]) if is_held else (None, None),
@@ -133,6 +150,12 @@ class WatchedCrawl:
             "pages": self._pages.of(self._live.latest.pages),
             "sections": crawl_sections(figures),
         }
+
+
+def _asked(said: object) -> str:
+    """Return the URL or the file that the crawl was begun with, as `crawl.json` *said*."""
+    of = said if isinstance(said, dict) else {}
+    return " ".join(filter(None, (text_of(of, name) for name in ("url", "file"))))
 
 
 def _status(directory: Path) -> dict[str, Any]:
@@ -258,7 +281,7 @@ class WatchPages:
             users_exist=False,
             csrf=self._visitors.sessions.csrf(""),
             now=time.time(),
-            directory=str(self._crawl.directory),
+            directory=plain(str(self._crawl.directory)),
             **self._crawl.now(),
         )
         return HTMLResponse(text)

@@ -25,12 +25,14 @@ function offer() {
 }
 
 async function change(verb, value = "") {
-  const response = await fetch("/control", {
-    method: "POST", credentials: "same-origin", body: new URLSearchParams({ verb, value }),
-    headers: { "X-CSRF-Token": $('meta[name="csrf-token"]').content },
-  });
-  if (response.ok) say(`${verb} ${value}: the crawl follows within a second.`);
-  else say((await response.json()).detail, "bad");
+  try {
+    const response = await fetch("/control", {
+      method: "POST", credentials: "same-origin", body: new URLSearchParams({ verb, value }),
+      headers: { "X-CSRF-Token": $('meta[name="csrf-token"]').content },
+    });
+    if (response.ok) say(`${verb} ${value}: the crawl follows within a second.`);
+    else say((await response.json()).detail, "bad");
+  } catch (error) { say(`Nothing was changed: ${error.message}`, "bad"); }
 }
 
 export function start() {
