@@ -35,7 +35,8 @@ WHERE_SOMEBODY_ASKS = {
         archive/report/crawl_page.py cli/explain.py cli/frontier/damage.py cli/replay.py cli/report.py
         crawl/opening.py crawl/output.py crawl/processes/__init__.py
         crawl/processes/dealing.py crawl/run.py crawl/seedlist.py crawl/spec.py
-        crawl/watching/progress.py crawl/watching/screen.py listing/crawl_json.py
+        crawl/watching/progress.py crawl/watching/screen.py fleet/dashboard/watching.py
+        listing/crawl_json.py
         spiders/queue.py spiders/recrawl.py spiders/seeds.py spiders/site.py
     """,
     "a user asks a job, a crawl or a pipeline to stop or to go on": """
