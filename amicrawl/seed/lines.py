@@ -88,7 +88,16 @@ def seed_of_line(line: bytes, flaw: Flaw) -> Seed | None:
         raise NotASeedError(
             "a JSON array is not a seed list; convert it to one object per line with jq -c '.[]'"
         )
+    if b"\t" in text or b"\r" in text:
+        # Neither is ever in a URL; escaped, both would make another one of it.
+        raise NotASeedError(_IN_A_LINE[b"\r" in text])
     return Seed(checked_url(utf8(text), flaw))
+
+
+_IN_A_LINE = (
+    "the line has a tab in it, as between columns; give its URL alone",
+    "the line has a carriage return in it; end each line with a line feed (tr '\\r' '\\n')",
+)
 
 
 def seed_of_cell(line: bytes, flaw: Flaw) -> Seed | None:
