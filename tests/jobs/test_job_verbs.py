@@ -10,6 +10,7 @@ from job_changes import change
 
 from amicrawl.errors import UsageError
 from amicrawl.fleet.database.ident import ident_of
+from amicrawl.fleet.database.redis_values import MOST_ELEMENTS
 from amicrawl.fleet.jobs import lookup, queues, verbs
 from amicrawl.fleet.jobs.lookup import NoSuchJobError
 from amicrawl.fleet.jobs.submission import Submission, submit
@@ -251,6 +252,12 @@ def test_a_job_is_moved_to_the_ends_and_into_other_queues(jobs: JobStore) -> Non
     assert order(jobs, "pending:blue") == [IDENTS[1]]
     assert queues.move(jobs, IDENTS[1], place=1) == "pending:blue"
     assert queues.lengths(jobs)["pending"] == 6
+
+
+def test_a_job_is_moved_from_behind_more_than_anybody_reads(jobs: JobStore) -> None:
+    jobs.client.rpush("pending", *(f"{number:020d}" for number in range(MOST_ELEMENTS + 1)))
+    assert queues.move(jobs, IDENT, place=1) == "pending"
+    assert jobs.client.lindex("pending", -1) == IDENT
 
 
 def test_what_does_not_wait_cannot_be_moved(jobs: JobStore) -> None:

@@ -139,9 +139,15 @@ def move(store: JobStore, ident: str, *, place: int, queue: str | None = None) -
 
 
 def _queue_of(store: JobStore, ident: str) -> str:
-    for entry in waiting(store):
-        if entry.ident == ident:
-            return entry.queue
+    names = queue_names(store)
+    pipe = store.client.pipeline(transaction=False)
+    for name in names:
+        # Not by reading the queue: of a long one no reader sees the end.
+        pipe.lpos(store.keys.queue(name), ident)
+    places = pipe.execute(raise_on_error=False)
+    for name, place in zip(names, places, strict=True):
+        if isinstance(place, int):
+            return name
     raise _not_waiting(store, ident)
 
 
