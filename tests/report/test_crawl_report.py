@@ -99,6 +99,27 @@ def test_a_crawl_of_years_has_few_bins(tmp_path: Path) -> None:
     assert sum(counts.total() for counts in figures.bins.values()) == 9000
 
 
+@pytest.mark.parametrize("wrong", [5000, 2**62, -(2**62), 300_000_000_000_000])
+def test_a_clock_that_was_wrong_costs_neither_the_page_nor_a_row(wrong: int, tmp_path: Path) -> None:
+    """Machines without a clock of their own begin in 1970; between there and now are many seconds."""
+    rows = [*ROWS, row("http://a.example/", fetched_at=wrong)]
+    figures = figures_of(crawl(tmp_path / "c", rows, started="9999-12-31T23:59:59-12:00"))
+    page = page_of_crawl(figures, title="x")
+    assert figures.rows == len(rows)
+    assert "Requests over time" in page
+    assert figures.last == BEGIN + 5000
+    assert figures.first == (5000 if wrong == 5000 else BEGIN)
+
+
+def test_starts_before_the_first_row_and_ends_behind_the_last_are_marked(tmp_path: Path) -> None:
+    directory = crawl(tmp_path / "c", ROWS, started="2026-09-21T13:46:30Z", state="finished")
+    lines = [{"at": BEGIN / 1000 - 10, "started": "x"}, {"at": BEGIN / 1000 + 60, "ended": "all done"}]
+    (directory / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    page = page_of_crawl(figures_of(directory), title="x")
+    assert "2026-09-21 13:46:30: started" in page
+    assert "2026-09-21 14:14:20: ended: all done" in page
+
+
 def test_nothing_of_a_crawl_becomes_an_element(tmp_path: Path) -> None:
     hostile = HOSTILE.replace("\ud800", "")
     rows = [

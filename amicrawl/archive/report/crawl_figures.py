@@ -36,6 +36,8 @@ EXAMPLES = 3
 _BIN = 1000
 """Milliseconds of the finest bin of time."""
 _MOST_BINS = 4096
+_YEAR_10000 = 253_402_300_800_000
+"""Unix milliseconds; Python knows no dates from then on."""
 _MOST_DIRECTORIES = 20_000
 _MOST_HOSTS = 200_000
 _NOT_REQUESTED = frozenset(str(failure) for failure in Failure if failure.never_requested)
@@ -258,17 +260,18 @@ def _classes(status: NDArray[np.int64], reasons: dict[str, list[int]]) -> NDArra
 
 
 def _add_times(figures: CrawlFigures, fetched: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
-    known = fetched[fetched > 0]
+    # Zero stands for an unknown time, and no clock ran before; a damaged index may say anything.
+    are_known = (fetched > 0) & (fetched < _YEAR_10000)
+    known = fetched[are_known]
     if not len(known):
         return
     first, last = int(known.min()), int(known.max())
     figures.first = min(figures.first or first, first)
     figures.last = max(figures.last, last)
-    cells, counts = np.unique((fetched // figures.bin_ms) * len(CLASSES) + kinds, return_counts=True)
-    for cell, count in zip(cells.tolist(), counts.tolist(), strict=True):
+    cells = known // figures.bin_ms * len(CLASSES) + kinds[are_known]
+    for cell, count in zip(*map(np.ndarray.tolist, np.unique(cells, return_counts=True)), strict=True):
         number, kind = divmod(cell, len(CLASSES))
-        if number:
-            figures.bins[number][CLASSES[kind]] += count
+        figures.bins[number][CLASSES[kind]] += count
     figures.coarsen()
 
 

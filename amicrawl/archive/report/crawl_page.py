@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from amicrawl.archive.report.charts import (
     Leaf,
     Markup,
-    TimeColumn,
     element,
     share_bar,
     stacked,
-    stacked_timeline,
     treemap,
 )
 from amicrawl.archive.report.crawl_figures import CLASSES, ELSEWHERE
-from amicrawl.archive.report.document import chart, document, grid_table, section, table
+from amicrawl.archive.report.document import chart, document, section, table
 from amicrawl.archive.report.text import decimal_size
+from amicrawl.archive.report.timeline import listed, shown_moment, timeline
 from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
@@ -27,8 +25,6 @@ if TYPE_CHECKING:
     from amicrawl.archive.report.crawl_figures import CrawlFigures, FailureReason
     from amicrawl.archive.report.figures import Grid
 
-_STYLES = dict(zip(CLASSES, ("s2", "s3", "s4", "s5", "sf", "sn"), strict=True))
-_COLUMNS = 96
 _ROWS = 15
 _GROUPS, _LEAVES, _HOSTS = 8, 14, 48
 _TREE = "Where the responses are"
@@ -69,7 +65,7 @@ def crawl_sections(figures: CrawlFigures) -> list[Markup]:
     """Return what there is to show of a crawl, a section each."""
     sections = [
         _notes(figures),
-        _timeline(figures),
+        timeline(figures),
         _change(figures),
         _reasons("Requests without a response", figures.failures),
         _reasons("URLs that were not requested", figures.withheld),
@@ -94,7 +90,9 @@ def _lead(figures: CrawlFigures) -> Markup:
     said = ended.get(str(state), "no crawl.json")
     if figures.crawl.get("unfinished"):
         said += ", not complete"
-    return element("p", None, f"{_moment(figures.first)} to {_moment(figures.last)} UTC; {said}.")
+    return element(
+        "p", None, f"{shown_moment(figures.first)} to {shown_moment(figures.last)} UTC; {said}."
+    )
 
 
 def _tiles(figures: CrawlFigures) -> list[tuple[str, str]]:
@@ -113,7 +111,7 @@ def _tiles(figures: CrawlFigures) -> list[tuple[str, str]]:
 
 
 def _notes(figures: CrawlFigures) -> Markup | None:
-    found = [*figures.notes, *map(str, _listed(figures.crawl.get("notes")))]
+    found = [*figures.notes, *map(str, listed(figures.crawl.get("notes")))]
     if figures.truncated:
         cut = ", ".join(f"{rows:,} by {why}" for why, rows in figures.truncated.most_common())
         found.append(f"Payloads that are not whole: {cut}.")
@@ -121,70 +119,6 @@ def _notes(figures: CrawlFigures) -> Markup | None:
         return None
     items = [element("li", None, each) for each in found]
     return section("To note", element("ul", {"class": "samples"}, items), wide=True)
-
-
-def _timeline(figures: CrawlFigures) -> Markup | None:
-    if not figures.bins:
-        return None
-    first, last = min(figures.bins), max(figures.bins)
-    each = max(1, -(-(last - first + 1) // _COLUMNS))
-    seconds = each * figures.bin_ms / 1000
-    marks = _marks(figures, first, each)
-    columns = []
-    counts: Grid = {}
-    for begin in range(first, last + 1, each):
-        values: Counter[str] = Counter()
-        for number in range(begin, begin + each):
-            if number in figures.bins:
-                values.update(figures.bins[number])
-        when = _moment(begin * figures.bin_ms)
-        parts = ", ".join(f"{name} {values[name]:,}" for name in CLASSES if values[name]) or "nothing"
-        mark = marks.get((begin - first) // each, "")
-        columns.append(TimeColumn(_label(when, seconds), f"{when}: {parts}", values, mark))
-        counts[when] = {name: values[name] for name in CLASSES}
-    title, label = "Requests over time", "Requests over time by class of response"
-    drawn = chart(
-        title,
-        stacked_timeline(columns, _STYLES, label),
-        unit=f"Requests in {_span(seconds)}",
-        behind=grid_table(label, "From (UTC)", counts),
-        classes={name: _STYLES[name] for name in CLASSES if figures.classes[name]},
-        note="A dashed line is a start, pause, end or kill.",
-    )
-    return section(title, drawn, wide=True)
-
-
-def _label(moment: str, seconds: float) -> str:
-    """Return what of *moment* distinguishes columns of so many *seconds*."""
-    if seconds < 5:
-        return moment[11:]
-    return moment[11:16] if seconds < 3600 else moment[5:10]
-
-
-def _marks(figures: CrawlFigures, first: int, each: int) -> dict[int, str]:
-    """Return what is marked in which column: starts, pauses, ends and kills of the crawl."""
-    events = [
-        (_unix_ms(run.get("started")), "started")
-        for run in [*_listed(figures.crawl.get("earlier")), figures.crawl]
-        if isinstance(run, dict)
-    ]
-    runs, moments = figures.history.runs, figures.history.moments
-    last = {moment.run: moment.at for moment in moments}
-    for number, run in enumerate(runs, start=1):
-        if run.ended is not None:
-            events.append((round(run.ended * 1000), f"ended: {run.reason}"))
-        elif number < len(runs):
-            events.append((round(last.get(number, run.started) * 1000), "killed"))
-    for before, moment in zip([None, *moments], moments, strict=False):
-        was_paused = before is not None and before.state == "paused" and before.run == moment.run
-        if was_paused != (moment.state == "paused"):
-            events.append((round(moment.at * 1000), "resumed" if was_paused else "paused"))
-    marks: dict[int, list[str]] = {}
-    for at, what in sorted(events):
-        place = (at // figures.bin_ms - first) // each
-        if at and place >= 0:
-            marks.setdefault(place, []).append(f"{_moment(at)}: {what}")
-    return {place: "; ".join(dict.fromkeys(said)) for place, said in marks.items()}
 
 
 def _change(figures: CrawlFigures) -> Markup | None:
@@ -396,7 +330,7 @@ def _politeness(figures: CrawlFigures) -> Markup | None:
 
 def _runs(figures: CrawlFigures) -> Markup | None:
     runs = [
-        run for run in [*_listed(figures.crawl.get("earlier")), figures.crawl] if isinstance(run, dict)
+        run for run in [*listed(figures.crawl.get("earlier")), figures.crawl] if isinstance(run, dict)
     ]
     rows = [
         [
@@ -412,26 +346,3 @@ def _runs(figures: CrawlFigures) -> Markup | None:
     rows[-1][2] = str(figures.crawl.get("finish_reason") or "running, or killed")
     caption = counted(len(rows), "start") + (", the last one last" if len(rows) > 1 else "")
     return section("Starts and resumes", table(caption, ["Started", "Ended", "Reason"], rows[-_ROWS:]))
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
-def _moment(unix_ms: int) -> str:
-    return datetime.fromtimestamp(unix_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _unix_ms(moment: object) -> int:
-    try:
-        return int(datetime.fromisoformat(str(moment)).timestamp() * 1000)
-    except ValueError:
-        return 0
-
-
-def _span(seconds: float) -> str:
-    for unit, length in (("day", 86_400.0), ("hour", 3600.0), ("minute", 60.0)):
-        if seconds >= length:
-            number = seconds / length
-            return f"{number:,.1f} {unit}s" if number != 1 else f"1 {unit}"
-    return f"{seconds:,.0f} s"
