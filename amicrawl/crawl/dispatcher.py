@@ -10,11 +10,10 @@ It belongs to the scheduler, which owns the frontier. A spider that reads respon
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.crawl.decision import DONE, Ticket
-from amicrawl.errors import AmicrawlError
+from amicrawl.crawl.state import fault_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +22,6 @@ if TYPE_CHECKING:
     from amicrawl.crawl.pacing import Pacing
     from amicrawl.crawl.visit import Visit
     from amicrawl.frontier import DurableFrontier
-
-logger = logging.getLogger(__name__)
 
 _AT_ONCE = 32
 """Visits that are started before those under way get a turn of the event loop."""
@@ -106,7 +103,7 @@ class Dispatcher:
             if self._pacing.has_turns:
                 moment = self._pacing.first_moment(moment)
         except Exception as error:  # noqa: BLE001  # it is logged, and ends the crawl
-            self._fail("Handing out a URL", error)
+            self._visit.fail(fault_of("Handing out a URL", error))
             return
         if moment is not None:
             self._timer = self._loop.call_later(max(0.0, moment - now), self.wake)
@@ -129,18 +126,12 @@ class Dispatcher:
                 return False
         return True
 
-    def _fail(self, what: str, error: BaseException) -> None:
-        """Have the crawl end for *error*: a row that is not handed out, or not settled, halts it."""
-        if not isinstance(error, AmicrawlError):
-            logger.error("%s failed.", what, exc_info=error)
-            error = AmicrawlError(f"{what} failed: {error!r}. This is a fault of amicrawl.")
-        self._visit.fail(error)
-
     def _ended(self, task: asyncio.Task[Decision]) -> None:
         ticket = self._visits.pop(task)
         if not task.cancelled():
             if (error := task.exception()) is not None:
-                self._fail("Settling a URL", error)
+                # A row that is not settled halts it.
+                self._visit.fail(fault_of("Settling a URL", error))
             else:
                 decision, side = task.result(), self._overseer
                 if decision is not DONE or side.is_heard:

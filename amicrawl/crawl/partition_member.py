@@ -110,7 +110,12 @@ class PartitionMember(CrawlExtension, ABC):
         """Have *batch* taken; returns at once."""
         task = asyncio.ensure_future(self._take(batch))
         self._taking.add(task)
-        task.add_done_callback(self._taking.discard)
+        task.add_done_callback(self._taken)
+
+    def _taken(self, task: asyncio.Task[None]) -> None:
+        """Have the crawl end where a batch could not be taken: who has sent it would wait for ever."""
+        self._taking.discard(task)
+        self._run.fail_if_raised(task, "Taking links of another partition")
 
     async def _take(self, batch: OpenedBatch) -> None:
         """Offer the links of *batch*, and count it as kept, whatever cannot be offered."""

@@ -236,8 +236,8 @@ class FrontierScheduler(BaseScheduler):
 
     def _passed_over(self, task: asyncio.Task[Decision]) -> None:
         self._passing_over.discard(task)
-        if not task.cancelled() and task.exception() is None:
-            self._run.wake()
+        self._run.fail_if_raised(task, "Settling a URL")
+        self._run.wake()
 
     def _wait_for_turn(self, ticket: Ticket) -> None:
         """Take back what was let go of for a host that has to wait for its address."""

@@ -6,17 +6,20 @@ zero. What was in flight when a limit was reached is still drained and kept.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.decision import NotBegun, Tally
 from amicrawl.crawl.recorder import Recorder
-from amicrawl.errors import ExitCode
+from amicrawl.errors import AmicrawlError, ExitCode
 
 if TYPE_CHECKING:
+    import asyncio
     from collections.abc import Callable
 
     from amicrawl.crawl.internals import EngineControls
-    from amicrawl.errors import AmicrawlError
+
+logger = logging.getLogger(__name__)
 
 STOP_FILE = "stop-file"
 ABORTED = "aborted"
@@ -106,6 +109,11 @@ class CrawlState:
         """Have the crawl end for *fault*, unless it fails already."""
         self.recorder.fault = self.recorder.fault or fault
 
+    def fail_if_raised(self, task: asyncio.Task[Any], what: str) -> None:
+        """Have the crawl end for what *task*, which has ended, has raised while it did *what*."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self.fail(fault_of(what, error))
+
     @property
     def fault(self) -> AmicrawlError | None:
         """What made the crawl fail, if anything did: the output, then the seed list, then the bucket."""
@@ -122,3 +130,11 @@ class CrawlState:
         if self._strict and self.tally.seeds_bad:
             return ExitCode.SEEDS_BAD
         return ExitCode.UNREACHED if self.tally.reached_nothing else ExitCode.DONE
+
+
+def fault_of(what: str, error: BaseException) -> AmicrawlError:
+    """Return what a crawl ends for where *what* it did raised *error*, which is logged if unexpected."""
+    if isinstance(error, AmicrawlError):
+        return error
+    logger.error("%s failed.", what, exc_info=error)
+    return AmicrawlError(f"{what} failed: {error!r}. This is a fault of amicrawl.")

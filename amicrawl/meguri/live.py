@@ -174,14 +174,19 @@ class LivePartition:
         *row* are its first fields, up to the source; its URL is the first of the arena entries *texts*.
         """
         state = self.state
+        self._journal.check()
+        try:
+            reference = state.arena.append(texts)
+            packed = offered_row(*row, reference, first_seen)
+            if number < state.rows.count:
+                state.removed.discard(number)
+                state.rows.write(number, packed)
+            else:
+                state.rows.append(packed)
+        except BaseException as error:
+            self._journal.give_up(error)
+            raise
         self.counts[row[2]] += 1
-        reference = state.arena.append(texts)
-        packed = offered_row(*row, reference, first_seen)
-        if number < state.rows.count:
-            state.removed.discard(number)
-            state.rows.write(number, packed)
-        else:
-            state.rows.append(packed)
         # A row follows its string at once: behind damage, rows say where the string before them begins.
         self._waiting += (intern_change(len(texts)) + texts, URL_CHANGE + packed)
         if len(self._waiting) > _FRAMES_AT_ONCE:
@@ -200,8 +205,15 @@ class LivePartition:
         *texts* are the arena entries of each, and are added with it.
         """
         if rows:
-            self.state.arena.append(b"".join(texts))
-            self.state.rows.extend(b"".join(rows))
+            self._journal.check()
+            try:
+                self.state.arena.append(b"".join(texts))
+                self.state.rows.extend(b"".join(rows))
+            except BaseException as error:
+                # Their keys lead to rows that are not there, and strings stand elsewhere than the
+                # journal says: what was written is all that the next crawl may know.
+                self._journal.give_up(error)
+                raise
             for status, count in Counter([row[STATUS_OFFSET] for row in rows]).items():
                 self.counts[status] += count
             # A row follows its string at once: behind damage, rows say where the string before begins.
@@ -291,6 +303,7 @@ class LivePartition:
 
     def flush(self) -> None:
         """Write all changes to the journal: from here on they outlive the process."""
+        self._journal.check()
         self._waiting += map(URL_CHANGE.__add__, map(self.state.rows.read, self._dispatched))
         self._dispatched.clear()
         self._waiting += map(HOST_CHANGE.__add__, map(self.state.hosts.read, self._hosts_changed))

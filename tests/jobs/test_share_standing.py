@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from amicrawl.crawl.partition_member import PartitionMember
+from amicrawl.crawl.state import CrawlState
 from amicrawl.errors import AmicrawlError, OutputError
+from amicrawl.partition import OpenedBatch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from amicrawl.crawl.run import Run
-    from amicrawl.partition.batch import OpenedBatch, PartitionLink
+    from amicrawl.frontier import Offer
+    from amicrawl.partition.batch import PartitionLink
     from amicrawl.partition.outbox import Outbox
 
 
@@ -34,6 +40,18 @@ class StandInRun:
     def fail(self, fault: AmicrawlError) -> None:
         self.fault = fault
 
+    following = None
+
+    def fail_if_raised(self, task: asyncio.Task[Any], what: str) -> None:
+        CrawlState.fail_if_raised(cast("CrawlState", self), task, what)
+
+    def offer_all(self, offers: Sequence[Offer]) -> None:
+        if self.is_full:
+            raise OutputError(f"{len(offers)} rows cannot be written: no space.")
+
+    def wake(self) -> None:
+        """Do nothing: there is no scheduler."""
+
     def flush(self) -> None:
         if self.is_full:
             raise OutputError(f"{Path('journal')} cannot be written to: no space.")
@@ -56,7 +74,7 @@ class MemberWithoutACarrier(PartitionMember):
 def member_of(run: StandInRun, *batches: str) -> PartitionMember:
     """Return the member of *run*, which has offered the links of *batches*, and nothing else of it."""
     member = object.__new__(MemberWithoutACarrier)
-    member._run, member._kept = cast("Run", run), list(batches)
+    member._run, member._kept, member._taking = cast("Run", run), list(batches), set()
     return member
 
 
@@ -83,3 +101,20 @@ def test_a_disk_that_fails_ends_the_crawl_and_acknowledges_nothing() -> None:
     run.is_full = True
     assert member_of(run, "1-0")._written_down() == ()
     assert isinstance(run.fault, AmicrawlError)
+
+
+def test_a_batch_that_the_disk_does_not_take_ends_the_crawl() -> None:
+    """Its sender would wait for ever for the word that it has arrived."""
+
+    async def bring(run: StandInRun) -> PartitionMember:
+        member = member_of(run)
+        member._bring(OpenedBatch("1-0", ()))
+        while member._taking:
+            await asyncio.wait(member._taking)
+        return member
+
+    run = StandInRun()
+    assert (asyncio.run(bring(run))._kept, run.fault) == (["1-0"], None)
+    run.is_full = True
+    assert asyncio.run(bring(run))._kept == []
+    assert "no space" in str(run.fault)

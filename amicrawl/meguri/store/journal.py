@@ -294,10 +294,19 @@ class Journal:
         """Bytes that were appended and are not yet written; without those of the journal before."""
         return self.size - self._written
 
-    def append(self, frame: bytes) -> None:
-        """Take *frame*, or several in one, to be written by the next `flush`."""
+    def check(self) -> None:
+        """Raise again what went wrong before, if anything did."""
         if self._failed:
             self._trust.check()
+
+    def give_up(self, error: BaseException) -> None:
+        """Take nothing more, for *error*: what it would be told is not how things stand."""
+        self._trust.end(error)
+        self._failed = True
+
+    def append(self, frame: bytes) -> None:
+        """Take *frame*, or several in one, to be written by the next `flush`."""
+        self.check()
         with self._appending:
             self._buffer += frame
             self.size += len(frame)

@@ -111,6 +111,33 @@ def test_no_row_is_handed_out_that_the_disk_did_not_take(tmp_path: Path) -> None
     frontier.abandon()
 
 
+def test_what_a_full_disk_did_not_take_leaves_no_row_without_its_url(tmp_path: Path) -> None:
+    """The disk has room again; nothing that the frontier holds in memory is true any more."""
+    disk = FullDisk()
+    frontier = frontier_on(opened(tmp_path / "frontier", disk=disk))
+    frontier.offer_all([offer_of(1, path) for path in range(5)])
+    frontier.flush()
+    disk.is_full = True
+    with pytest.raises(OutputError):
+        frontier.offer_all([offer_of(1, path) for path in range(3_000)])
+    disk.is_full = False
+    for go_on in (
+        lambda: frontier.offer(offer_of(2, 1)),
+        frontier.flush,
+        frontier.snapshot,
+        frontier.close,
+    ):
+        with pytest.raises(OutputError, match="full"):
+            go_on()
+    frontier.abandon()
+    partition = opened(tmp_path / "frontier")
+    found = [partition.texts_at(partition.get(number).url_ref)[0] for number in range(len(partition))]
+    assert found == [offer_of(1, path).seed.url.encode() for path in range(5)]
+    frontier = frontier_on(partition)
+    assert frontier.offer_all([offer_of(1, path) for path in range(3_000)]) == 2_995
+    frontier.close()
+
+
 def test_a_closed_frontier_takes_none(tmp_path: Path) -> None:
     frontier = frontier_on(TracedPartition(tmp_path / "frontier", [], disk=Disk()))
     frontier.close()

@@ -355,15 +355,12 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 try:
     while what != "snapshot":
         frontier.offer(offer_of(1, kept))
-        if what == "journal":
-            frontier.flush()
+        frontier.flush()
         kept += 1
     frontier.snapshot()
     frontier.partition._end_snapshot()
 except OutputError as error:
     assert "File too large" in str(error), error
-    if what == "table":
-        frontier.flush()
     try:
         frontier.close()
     except OutputError as error:
