@@ -18,7 +18,6 @@ from amicrawl.config import Durability
 from amicrawl.crawl.feeding import offer_seed
 from amicrawl.crawl.links import CARRIED_NUMBERS, PRIMARY
 from amicrawl.frontier import Offer, Source
-from amicrawl.meguri import shard_of
 from amicrawl.partition import LONGEST_URL, PartitionLink, encoded_link
 from amicrawl.urls import Refused, fetchable
 
@@ -79,7 +78,7 @@ class Outgoing:
         """Put what belongs to others into the outbox; tell whether there was anything new."""
         spec, by_partition = self._run.spec, dict[int, list[str]]()
         for offer in offers:
-            number = shard_of(offer.key.host, spec.shards)
+            number = spec.shard_of(offer.key.host)
             if number == spec.shard or offer.key in self._met:
                 continue
             if len(self._met) >= _SENT_LATELY:

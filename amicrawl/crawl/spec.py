@@ -54,6 +54,8 @@ class CrawlSpec:
     shard: int = 0
     shards: int = 1
     """The crawl takes the hosts of the part number *shard* of so many."""
+    salt: int = 0
+    """By which rule hosts are dealt to them: that of `shard_of`."""
 
     @property
     def is_job(self) -> bool:
@@ -86,4 +88,8 @@ class CrawlSpec:
 
     def takes(self, host: int) -> bool:
         """Tell whether the host key *host* belongs to this crawl's shard."""
-        return self.shards < 2 or shard_of(host, self.shards) == self.shard
+        return self.shards < 2 or self.shard_of(host) == self.shard
+
+    def shard_of(self, host: int) -> int:
+        """Return the number of the part that the host key *host* belongs to."""
+        return shard_of(host, self.shards, self.salt)

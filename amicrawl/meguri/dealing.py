@@ -27,12 +27,13 @@ _ROWS = 65_536
 _PIECE = 1 << 20
 
 
-def deal_frontier(source: Path, targets: Sequence[Path], *, disk: Disk) -> None:
+def deal_frontier(source: Path, targets: Sequence[Path], *, disk: Disk, salt: int = 0) -> None:
     """Write the rows of the frontier in *source* to as many new directories as *targets* names, by host.
 
+    *salt* is that of `shard_of`.
     Raises DamagedFileError where *source* cannot be read, and OutputError where a target cannot be made.
     """
-    for part, target in zip(deal(load(source), len(targets)), targets, strict=True):
+    for part, target in zip(deal(load(source), len(targets), salt=salt), targets, strict=True):
         with explained(target, "made"):
             target.mkdir()
         _begin(part, target, index_rows=0, disk=disk)

@@ -237,6 +237,30 @@ def test_a_child_that_is_killed_is_started_again(web: Web, tmp_path: Path) -> No
     assert check_whole(out).keys() >= web.pages()
 
 
+def test_the_few_hosts_of_a_list_are_divided_evenly_and_stay_where_they_are(
+    web: Web, tmp_path: Path
+) -> None:
+    urls = [web.url(host, f"moved{host}?{number}") for host in range(1, 7) for number in range(5)]
+    out, log, seeds = tmp_path / "out", tmp_path / "log", write_lines(tmp_path / "seeds.txt", urls)
+    web.pause = 0.05
+    line = command(seeds, out, arguments=["processes=2"], settings={"AMICRAWL_DELAY": "0.1"})
+    killed = begun(line, log)
+    wait_until(lambda: len(web.requested()) > 8)
+    children = children_of(killed.pid)
+    killed.kill()
+    killed.wait()
+    wait_until(lambda: not any(map(is_alive, children)))
+    done = run(line)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    rows = pq.read_table(out / "captures.parquet").to_pylist()
+    targets = {web.url(host + 1, f"target{host}") for host in range(1, 7)}
+    assert {row["url"] for row in rows} >= {*urls, *targets}
+    of_seeds = [row for row in rows if "moved" in row["url"]]
+    assert len(of_seeds) == len(urls)
+    last_run = {row["host"]: row["warc_file"] for row in of_seeds}
+    assert sorted(Counter(name.split("-p")[1][0] for name in last_run.values()).values()) == [3, 3]
+
+
 def with_killed_parent(web: Web, directory: Path) -> Path:
     """Return the output directory of a crawl by two processes whose parent was killed on its way."""
     web.pause = 0.05

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from amicrawl.crawl.processes.dealing import even_salt
 from amicrawl.meguri import shard_of
+from amicrawl.urls import seed_key
 
 VECTORS = Path(__file__).parents[1] / "data" / "vectors" / "map.jsonl"
 HOSTS = st.integers(0, 2**64 - 1)
@@ -47,6 +49,29 @@ def test_hosts_are_dealt_out_evenly() -> None:
 )
 def test_the_shard_of_a_host_is_pinned(host: int, shards: int, shard: int) -> None:
     assert shard_of(host, shards) == shard
+
+
+@given(weights=st.dictionaries(HOSTS, st.integers(1, 1000), max_size=50), shards=st.integers(1, 9))
+def test_no_shard_has_more_by_the_even_salt_than_the_largest_has_without(
+    weights: dict[int, int], shards: int
+) -> None:
+    def largest(salt: int) -> int:
+        sums = Counter[int]()
+        for host, weight in weights.items():
+            sums[shard_of(host, shards, salt)] += weight
+        return max(sums.values(), default=0)
+
+    salt = even_salt(weights, shards)
+    assert largest(salt) <= largest(0)
+    assert salt == 0 or largest(salt) < largest(0), "the common rule where none is better"
+
+
+@pytest.mark.parametrize(("hosts", "shards", "most"), [(2, 2, 1), (6, 2, 3), (20, 2, 10), (200, 4, 51)])
+def test_few_hosts_are_dealt_out_evenly_by_a_salt(hosts: int, shards: int, most: int) -> None:
+    keys = [seed_key(f"http://{number}.example/").host for number in range(hosts)]
+    salt = even_salt(dict.fromkeys(keys, 7), shards)
+    counts = Counter(shard_of(key, shards, salt) for key in keys)
+    assert max(counts.values()) <= most
 
 
 def test_a_partition_map_of_another_implementation_deals_out_alike() -> None:

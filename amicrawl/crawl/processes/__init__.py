@@ -94,6 +94,7 @@ def _order(
             host=socket.gethostname(),
         ),
         file=arguments.file or "",
+        format=arguments.format,
         stop_pages=config.stop_pages,
         stop_bytes=config.stop_bytes,
         stop_errors=config.stop_errors,

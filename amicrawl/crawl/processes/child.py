@@ -183,6 +183,7 @@ class Process(PartitionMember):
         self._hosts_at = 0.0
         run.spec = replace(
             run.spec,
+            salt=given.salt,
             deals_seeds=given.deals and given.number == 0,
             gets_seeds=given.settles or given.is_alone or (given.deals and given.number > 0),
         )

@@ -1,7 +1,8 @@
 """The directory of a crawl in several processes: dealt at the start, gathered at the end.
 
     DIR/processes/plan.json    {"processes": N, "prefix": ..., "stage": "dealt" or "gathering",
-                                "reason": why the crawl has ended, "replaced": settings of the whole}
+                                "salt": ..., "reason": why the crawl has ended,
+                                "replaced": settings of the whole}
     DIR/processes/0 ...        the directory of each child: an ordinary crawl of one shard
 
 `deal` splits the frontier of DIR by host. `gather` moves the WARC files of the children to DIR, with
@@ -17,17 +18,19 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
-from itertools import chain
+from itertools import chain, islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from amicrawl.capture import Failure
+from amicrawl.config import Identity
 from amicrawl.crawl.decision import CLASSES, Tally
 from amicrawl.crawl.robots_file import FILE as ROBOTS
 from amicrawl.crawl.robots_file import joined_text
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, replace_file
-from amicrawl.errors import InputError, OutputError
+from amicrawl.errors import AmicrawlError, InputError, OutputError
 from amicrawl.listing import (
     EARLIER_TABLE,
     NO_EARLIER_TABLE,
@@ -39,19 +42,27 @@ from amicrawl.listing import (
     known_files,
     read_crawl_json,
 )
-from amicrawl.meguri import deal_frontier, gather_frontiers
+from amicrawl.meguri import deal_frontier, gather_frontiers, shard_of
 from amicrawl.record import joined_unkept
+from amicrawl.seed import SeedFormat, open_seed
+from amicrawl.urls import Refused, url_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
+    from amicrawl.crawl.processes.specification import Order
     from amicrawl.disk import Disk
+    from amicrawl.seed import Seed
 
 _COPY_BLOCK = 1024**2
 _FRONTIER = "frontier"
 _POLICY = "policy.json"
 """A file of the frontier's directory that every child gets."""
+_SEEDS, _HOSTS = 4000, 500
+"""Seeds that are looked at, and hosts of theirs, before the processes begin: a tenth of a second."""
+_SALTS = 64
+_ODD = 0x9E37_79B9_7F4A_7C15
+"""Takes consecutive numbers far apart: 2^64 divided by the golden ratio (Knuth, TAOCP 6.4)."""
 _MOVED = ("*.warc.gz", "*.warc.gz.tail", "captures-*.damaged", "frontier.damaged-*")
 """What is not made one: the names of the others get those of WARC files of that process before them."""
 
@@ -64,6 +75,8 @@ class DealingPlan:
     prefix: str
     """What the names of WARC files of this run begin with; `-p0-00000.warc.gz` follows."""
     stage: str
+    salt: int = 0
+    """By which rule hosts are dealt to them: that of `shard_of`."""
     reason: str = ""
     """Why the crawl has ended that is being gathered."""
     replaced: Mapping[str, Any] = field(default_factory=dict)
@@ -86,6 +99,7 @@ class Dealing:
                 int(said["processes"]),
                 str(said["prefix"]),
                 str(said["stage"]),
+                salt=int(said.get("salt", 0)),
                 reason=str(said.get("reason", "")),
                 replaced=dict(said.get("replaced", {})),
             )
@@ -102,7 +116,7 @@ class Dealing:
         """Return the directories of *processes* children."""
         return [self._folder / str(number) for number in range(processes)]
 
-    def deal(self, processes: int, *, prefix: str) -> DealingPlan:
+    def deal(self, processes: int, *, prefix: str, salt: int) -> DealingPlan:
         """Deal the frontier, if there is one, to *processes* children; nothing may be dealt yet."""
         with explained(self._folder, "made"):
             if self._folder.exists():
@@ -114,10 +128,10 @@ class Dealing:
         frontier = self._directory / _FRONTIER
         if frontier.exists():
             targets = [child / _FRONTIER for child in self.children(processes)]
-            deal_frontier(frontier, targets, disk=self._disk)
+            deal_frontier(frontier, targets, salt=salt, disk=self._disk)
             for target in targets:
                 self._copy_beside([frontier], target)
-        return self._write(DealingPlan(processes, self._unused(prefix), "dealt"))
+        return self._write(DealingPlan(processes, self._unused(prefix), "dealt", salt=salt))
 
     def follow(self, plan: DealingPlan, replaced: Mapping[str, Any]) -> DealingPlan:
         """Note that the children of *plan* crawl by a command that says *replaced*."""
@@ -327,3 +341,39 @@ def _summed(listings: Sequence[Mapping[str, Any]], name: str) -> Counter[str]:
     for each in listings:
         total.update(each.get(name, {}))
     return total
+
+
+def salt_for(order: Order) -> int:
+    """Return by which rule each process of *order* has about as many of the first seeds as any other.
+
+    A list that is a table is dealt by the common rule: Arrow, which would read it, has threads, and is
+    loaded when there is nothing left to fork.
+    """
+    weights: Counter[int] = Counter()
+    # What is wrong with a list, the crawl itself says.
+    with suppress(AmicrawlError):
+        if Path(order.file).is_file():
+            with open_seed(order.file, format=order.format, on_fault=lambda _: None) as seeds:
+                if seeds.format in {SeedFormat.LINES, SeedFormat.JSONL}:
+                    weights.update(filter(None, map(_host_of, islice(seeds, _SEEDS))))
+    return even_salt(dict(weights.most_common(_HOSTS)), order.processes)
+
+
+def _host_of(seed: Seed) -> int:
+    key = url_key(seed.url, Identity.EXACT)
+    return 0 if isinstance(key, Refused) else key.host
+
+
+def even_salt(weights: Mapping[int, int], shards: int) -> int:
+    """Return the salt with which the largest of *shards* has least of *weights*, numbers by host key.
+
+    0, the rule that others know, where none is better.
+    """
+    best, least = 0, sum(weights.values()) + 1
+    for number in range(_SALTS if shards > 1 else 1):
+        salt, sums = number * _ODD % 2**64, [0] * shards
+        for host, weight in weights.items():
+            sums[shard_of(host, shards, salt)] += weight
+        if max(sums) < least:
+            best, least = salt, max(sums)
+    return best

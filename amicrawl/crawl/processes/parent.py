@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from amicrawl.crawl.processes.child import fork, prepare_forks
 from amicrawl.crawl.processes.crawl_process import CrawlProcess, moment_of, tally_of
-from amicrawl.crawl.processes.dealing import Dealing, is_unfinished
+from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, salt_for
 from amicrawl.crawl.processes.specification import Specification
 from amicrawl.crawl.start import STOPPED_EARLY, ignore_signals, start_anew, start_crawl
 from amicrawl.crawl.state import STOP_FILE
@@ -94,6 +94,7 @@ class Parent:
         """Ends what has to be ended at once by a signal."""
         self._settles = False
         self._prefix = order.prefix
+        self._salt = 0
         self._history = HistoryFile(order.directory, disk=self._disk)
 
     async def run(self) -> int:
@@ -112,6 +113,7 @@ class Parent:
             )
         with DirectoryLock(order.directory):
             plan = dealing.plan()
+            self._salt = plan.salt if plan is not None else 0
             if plan is not None and (plan.processes != order.processes or plan.stage == "gathering"):
                 # Another number of processes, or a run that was killed while it put all together.
                 if plan.stage != "gathering":
@@ -132,10 +134,9 @@ class Parent:
             (order.directory / DIRECTORY).mkdir(exist_ok=True)
             self._reports.start()
             await self._spool()
-            plan = dealing.follow(
-                plan or dealing.deal(order.processes, prefix=order.prefix), order.replaced
-            )
-            self._prefix = plan.prefix
+            plan = plan or dealing.deal(order.processes, prefix=order.prefix, salt=salt_for(self._order))
+            plan = dealing.follow(plan, order.replaced)
+            self._prefix, self._salt = plan.prefix, plan.salt
             self._history.begin(time.time())
             await self._crawl(dealing.children(order.processes))
             self._history.end(
@@ -227,6 +228,7 @@ class Parent:
             socket=theirs.fileno(),
             file=self._order.file if self._order.file != "-" else "",
             deals=self._order.file.lower().startswith(("http://", "https://")),
+            salt=self._salt,
             settles=self._settles,
             names_hosts=self._reports.on_terminal,
         )

@@ -47,6 +47,8 @@ class Order:
     prefix: str
     file: str = ""
     """The seed list, where there is one."""
+    format: str | None = None
+    """Its format, where it was given."""
     stop_pages: int = 0
     stop_bytes: int = 0
     stop_errors: int = 0
@@ -78,6 +80,8 @@ class Specification:
     """The seed list, where it is another than the arguments say."""
     deals: bool = False
     """Whether process 0 reads the seed list, and gives the others their part of it."""
+    salt: int = 0
+    """By which rule hosts are dealt to the processes."""
     settles: bool = False
     """Whether nothing is fetched: what a killed crawl left is repaired and sealed."""
     names_hosts: bool = False

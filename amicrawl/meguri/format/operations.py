@@ -68,13 +68,14 @@ def merge(*partitions: Partition) -> Partition:
     return merged
 
 
-def deal(partition: Partition, shards: int) -> list[Partition]:
+def deal(partition: Partition, shards: int, *, salt: int = 0) -> list[Partition]:
     """Return the rows of *partition* dealt to *shards* partitions by their hosts, as `shard_of` says.
 
     The order in which URLs were offered, which the arena keeps, is kept in each.
     """
     hosts = np.unique(np.concatenate([partition.urls["host_key"], partition.hosts["host_key"]]))
-    shard = np.fromiter((shard_of(host, shards) for host in hosts.tolist()), np.int64, len(hosts))
+    dealt = (shard_of(host, shards, salt) for host in hosts.tolist())
+    shard = np.fromiter(dealt, np.int64, len(hosts))
     of_urls = shard[np.searchsorted(hosts, partition.urls["host_key"])]
     of_hosts = shard[np.searchsorted(hosts, partition.hosts["host_key"])]
     return [
