@@ -8,6 +8,7 @@ directories.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 SAMPLE = datetime(2027, 1, 31, 18, 30, 5, tzinfo=UTC)
 """A moment at which a `run_id` is tried out."""
+_CODE = re.compile(r"%[-_0^#]*[0-9]*[EO]?[A-Za-z%]")
+"""A code of strftime, with the flags of glibc."""
+_NUMERIC = frozenset("CFGHIMSUVWYdefgjklmsuwy")
+"""Codes that give digits, with hyphens between them at most."""
+_NUMBERS, _WORDS = r"[0-9][0-9-]*", r"[A-Za-z0-9._-]+"
 _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 _CLEAN_STATE = "finished"
 _NOT_CLEAN = frozenset(
@@ -122,11 +128,14 @@ def last_crawls(out: Path, run_id: str) -> list[LastCrawl]:
 
 
 def _is_of(name: str, pattern: str) -> bool:
-    try:
-        datetime.strptime(name, pattern)  # noqa: DTZ007  # only whether it can be one is checked
-    except ValueError:
-        return False
-    return True
+    """Return whether *pattern*, which `run_id_at` takes, can have given *name*."""
+    # strptime does not know all codes: neither %F, nor weeks of ISO without a day.
+    literals = _CODE.split(pattern)
+    codes = [_NUMBERS if code[-1] in _NUMERIC else _WORDS for code in _CODE.findall(pattern)]
+    parts = [re.escape(literals[0])]
+    for code, literal in zip(codes, literals[1:], strict=True):
+        parts += [code, re.escape(literal)]
+    return re.fullmatch("".join(parts), name) is not None
 
 
 def _last_crawl(directory: Path, run_id: str) -> LastCrawl | None:

@@ -15,6 +15,7 @@ from amicrawl.crawlfile.schedule import (
     duration_of,
     last_crawls,
     plan,
+    run_id_at,
 )
 from amicrawl.disk import DirectoryLock
 from amicrawl.errors import DamagedFileError
@@ -114,6 +115,29 @@ def test_only_directories_that_the_pattern_names_count(tmp_path: Path) -> None:
     (tmp_path / "2027-03-03").mkdir()
     assert [crawl.run_id for crawl in last_crawls(tmp_path, "%Y-%m-%d")] == ["2027-03-02"]
     assert last_crawls(tmp_path, "") == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "%Y-%m-%d",
+        "%F",
+        "news-%F",
+        "%G-W%V",
+        "%s",
+        "%-d.%-m.%Y",
+        "%b-%d-%Y",
+        "%Y%m%dT%H%M%SZ",
+        "%Y-%j-%Z",
+    ],
+)
+def test_every_code_that_can_name_a_directory_is_known_again(tmp_path: Path, pattern: str) -> None:
+    for month in (1, 11):
+        name = run_id_at(pattern, NOW.replace(month=month))
+        crawl_json(tmp_path / name)
+    crawl_json(tmp_path / "another-crawl's")
+    crawl_json(tmp_path / f"{name}x")
+    assert len(last_crawls(tmp_path, pattern)) == 2
 
 
 def test_a_directory_that_is_written_to_is_running(tmp_path: Path) -> None:
