@@ -33,6 +33,8 @@ TIMEOUTS_BORNE = 20
 
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 _LITERAL = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^A-Za-z0-9])+")
+_READ_OTHERWISE = re.compile(r"\{,[0-9]+\}")
+"""What RE2 takes for characters, and Python for a number of repetitions."""
 _MEMORY = 64 << 20
 
 
@@ -81,6 +83,8 @@ class Expression:
 
 def searching(text: str) -> Callable[..., object] | None:
     """Return RE2's search for the expression *text*; None if RE2 cannot do it."""
+    if _READ_OTHERWISE.search(text):
+        return None
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY
