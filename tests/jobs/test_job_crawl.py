@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from redis_server import RedisServer
 
 
+FIGURES = ("r2xx", "bytes_downloaded", "items_downloaded")
+
+
 def rows_of(directory: Path) -> list[dict[str, object]]:
     return pq.read_table(directory / "captures.parquet", columns=["url", "status", "error"]).to_pylist()
 
@@ -72,6 +75,7 @@ def test_live_settings_are_followed_while_a_job_runs(redis_server: RedisServer, 
         assert code == 6
         said = lines_of(entries)
         dead = " ".join(str(text) for text in client.zrange("amicrawl:dead", 0, -1))
+        [notice] = [json.loads(str(text)) for text in client.lrange("finish_notifications", 0, -1)]
     assert "Settings: concurrency 1, delay 100 to 120 ms" in said
     assert "concurrency 4, delay 30 to 30 ms" in said
     assert "(1 added, 0 removed)" in said
@@ -85,6 +89,8 @@ def test_live_settings_are_followed_while_a_job_runs(redis_server: RedisServer, 
     assert "Script requested immediate stop" in said
     assert said.endswith("The crawl has ended: aborted\n")
     assert record["aborted"] == "true"
+    assert notice["aborted"] is True
+    assert [notice[name] for name in FIGURES] == [record[name] for name in FIGURES]
     rows = rows_of(tmp_path / "out")
     dropped = [row for row in rows if str(row["error"]).startswith("refused-by-crawl: ignored by /p/")]
     assert len(dropped) > 20

@@ -318,7 +318,7 @@ class JobLink:
 
     def _finish_by_hand(self) -> None:
         """End the job in Redis, which no pipeline will; on a thread."""
-        end_by_hand(self._job, self._run, is_done=self._is_done() or self._aborted)
+        end_by_hand(self._job, self._run, is_done=self._is_done(), is_aborted=self._aborted)
 
     def _hurry(self) -> None:
         """Keep the lease for what a second signal still has sealed, and do not wait for it for ever."""

@@ -20,7 +20,13 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.clock import steady_clock
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fleet.checkpoints import JobCopy
-from amicrawl.fleet.database import JobStore, RedisUnavailable, checked_ident, connect_from_scrapy
+from amicrawl.fleet.database import (
+    JobStore,
+    RedisUnavailable,
+    checked_ident,
+    connect_from_scrapy,
+    hash_at,
+)
 from amicrawl.fleet.jobs.link import fetched_copy, is_forgotten, restore
 from amicrawl.fleet.jobs.queues import queue_names
 from amicrawl.fleet.jobs.record import JobRecord, encoded_info, info_of
@@ -125,14 +131,19 @@ def lease_kept(job: HeldJob) -> Iterator[None]:
         thread.join()
 
 
-def end_by_hand(job: HeldJob, run: Run, *, is_done: bool) -> None:
-    """End *job*, claimed by hand, in Redis: done, or given back. Blocks; what fails is logged."""
+def end_by_hand(job: HeldJob, run: Run, *, is_done: bool, is_aborted: bool) -> None:
+    """End *job*, claimed by hand, in Redis, or give it back. Blocks; what fails is logged."""
     claims, copy = Claims(job.store), job.copy
     try:
-        if is_done:
+        if is_done or is_aborted:
             if not copy.reported or job.claim.attempt > 1:
                 _settle(job, run.config.directory)
-            info = encoded_info(info_of(copy.record, job.claim, exit_code=int(run.exit_code())))
+            if is_aborted:
+                claims.mark_aborted(job.ident)
+            with job.store.responding():
+                # With the figures, which the copy leaves out.
+                record = hash_at(job.store, job.store.keys.job(job.ident))
+            info = encoded_info(info_of(record, job.claim, exit_code=int(run.exit_code())))
             if claims.finish(copy.unit, copy.token, info=info) is Finished.LOST:
                 logger.warning("The job %s was another owner's when it ended", job.ident)
         else:
