@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.discovery.ignores import IgnoreSet
 from amicrawl.discovery.kinds import Kind
 from amicrawl.discovery.scope import Scope
+from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -231,9 +232,17 @@ def _spare(ignores: IgnoreSet, start: str) -> None:
     A set is made for sites in general, and does not know which one the operator names: `localhost`, a
     machine in `.local`, a hidden service.
     """
-    beside, _, _ = start.partition("?")[0].partition("#")[0].rpartition("/")
-    while (found := ignores.match(f"{beside}/")) is not None:
-        ignores.remove(found.expression)
+    target = fetchable(start)
+    if isinstance(target, Refused):
+        return
+    # As it is requested: without a slash behind it a host has one, and links name it in lower case.
+    scheme, _, rest = target.wire_url.partition("://")
+    host, _, path = rest.partition("/")
+    directory = path.partition("?")[0].rpartition("/")[0]
+    for name in {host, host.lower()}:
+        beside = f"{scheme}://{name}/{directory}/" if directory else f"{scheme}://{name}/"
+        while (found := ignores.match(beside)) is not None:
+            ignores.remove(found.expression)
 
 
 def make_selection(config: CrawlConfig, starts: Sequence[str], *, depth: str) -> Selection:

@@ -134,6 +134,20 @@ def test_the_scope_of_a_seed_is_its_directory(seed: str, url: str, taken: bool) 
     assert scope.decide(url, kind=Kind.LINK, hops=1, parent_in_scope=True).in_scope is taken
 
 
+@pytest.mark.parametrize(
+    "start",
+    ["http://a.onion", "http://a.onion/", "http://a.onion?x=1", "HTTP://A.Onion/", "http://a.onion/#b"],
+)
+def test_a_shipped_pattern_that_would_keep_out_a_start_url_is_left_out_however_that_is_written(
+    start: str,
+) -> None:
+    selection = make_selection(CrawlConfig(), [start], depth="inf")
+    for url, hops in ((start, 0), ("http://a.onion/b", 1)):
+        assert selection.judge(url, kind=Kind.LINK, hops=hops, parent_on_site=True).is_taken, url
+    other = selection.judge("http://localhost/", kind=Kind.REQUISITE, hops=1, parent_on_site=True)
+    assert not other.is_taken
+
+
 def test_a_shallow_scope_takes_a_page_and_what_it_shows() -> None:
     scope = make_selection(
         CrawlConfig(links_off_site=True), ["https://example.org/a"], depth="shallow"
