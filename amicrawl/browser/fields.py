@@ -85,7 +85,7 @@ class OwnFields:
         for name, value in fields:
             key = name.decode("latin-1").lower()
             if key == "accept-encoding" and value == b"identity":
-                # Chromium takes a part of what it asks for: no part of a coded body can be decoded.
+                # Chromium takes a part of what it requests: no part of a coded body can be decoded.
                 own.pop(key, None)
                 sent.append((name, value))
             elif key in own:

@@ -300,7 +300,7 @@ class Journal:
             self._trust.check()
 
     def give_up(self, error: BaseException) -> None:
-        """Take nothing more, for *error*: what it would be told is not how things stand."""
+        """Take nothing more, for *error*: what it would be given is not how things stand."""
         self._trust.end(error)
         self._failed = True
 
