@@ -181,7 +181,8 @@ class Uploader:
     def _send_rest(self) -> None:
         """Try everything that is left once, as long as the bucket seems to be there."""
         self._failures = 0
-        for _, file in list(self._waiting.values()):
+        waiting = [file for _, file in self._waiting.values()]
+        for file in sorted(waiting, key=lambda file: file.name == FILE_NAME):
             if self._is_last or self._failures >= FAILURES_IN_A_ROW:
                 return
             if file.name == FILE_NAME and (len(self._waiting) > 1 or self._hopeless):
@@ -208,9 +209,9 @@ class Uploader:
                 self._hopeless[file.name] = error
                 self._waiting.pop(file.name, None)
         except AmicrawlError as error:
-            self._put_off(error)
+            self._put_off(file, error)
         except Exception as error:  # noqa: BLE001  # a thread that dies in silence would hang the end
-            self._put_off(OutputError(f"{file.name} could not be uploaded: {error!r}"))
+            self._put_off(file, OutputError(f"{file.name} could not be uploaded: {error!r}"))
         else:
             self._failures = 0
             self._last_error = None
@@ -220,7 +221,10 @@ class Uploader:
                 if self.progress is not None:
                     self.progress.end(file)
 
-    def _put_off(self, error: AmicrawlError) -> None:
+    def _put_off(self, file: SealedFile, error: AmicrawlError) -> None:
+        with self._changed:
+            # Behind the others: it may be this file alone that cannot be read or written.
+            self._waiting[file.name] = self._waiting.pop(file.name)
         pause = min(self._first_pause * 2**self._failures, LONGEST_PAUSE)
         self._failures += 1
         self.failed += 1

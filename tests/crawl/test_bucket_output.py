@@ -161,16 +161,16 @@ def test_a_killed_crawl_that_had_removed_files_goes_on_and_has_them_all(tmp_path
 class Sender:
     """Takes files, but for those that it was told to fail at."""
 
-    def __init__(self, *faults: AmicrawlError, only: str = "") -> None:
-        """Fail at the first attempts, or at those at the file *only*."""
+    def __init__(self, *faults: AmicrawlError, only: str | tuple[str, ...] = "") -> None:
+        """Fail at the first attempts, or at those at the file or files *only*."""
         self._faults = list(faults)
-        self._only = only
+        self._only = (only,) if isinstance(only, str) else only
         self.took: list[str] = []
         self.requested = 0
 
     def upload(self, file: SealedFile) -> None:
         self.requested += 1
-        if self._faults and self._only in {"", file.name}:
+        if self._faults and {"", file.name} & {*self._only}:
             raise self._faults.pop(0)
         self.took.append(file.name)
 
@@ -205,6 +205,18 @@ def test_a_file_that_cannot_be_uploaded_holds_up_no_other_and_is_told_at_the_end
     assert fault is not None
     assert "1 files of an out were not uploaded (another a)" in str(fault)
     assert "amicrawl upload 'an out' --to 's3://b/p?x=1&y=2' --remove" in str(fault)
+
+
+def test_a_file_that_fails_again_and_again_holds_up_no_other() -> None:
+    bad = ("bad-1", "bad-2", "bad-3")
+    sender = Sender(*[OutputError("an unreadable file")] * 1000, only=bad)
+    sending = uploader(sender)
+    sending.start()
+    for name in (*bad, "a"):
+        sending.add(file(name))
+    wait_until(lambda: sender.took == ["a"])
+    sending.end([file("b"), file("crawl.json")])
+    assert sender.took == ["a", "b"]
 
 
 @pytest.mark.parametrize("error", [ConflictError("another"), OutputError("no response")])
