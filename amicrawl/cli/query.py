@@ -134,6 +134,8 @@ def query(
             "count_by_month. amicrawl query --list shows the queries."
         )
     values = pairs(param or (), option="--param")
+    for text in values.values():
+        _check_text(text, "A value of --param")
     if sql is not None and (values or show):
         raise UsageError("--param and --show belong to shipped queries. Leave them out, or --sql.")
     chosen = output.check(path, show=show)
@@ -162,7 +164,16 @@ def _check_elsewhere(out: Path, table: Path) -> None:
 
 
 def _text_of(sql: str | None) -> str:
-    return sys.stdin.read() if sql == "-" else sql or ""
+    text = sys.stdin.read() if sql == "-" else sql or ""
+    _check_text(text, "This SQL")
+    return text
+
+
+def _check_text(text: str, what: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UsageError(f"{what} is not UTF-8. Convert it first, as iconv does.") from error
 
 
 def _export(result: QueryResult, archives: Path, out: Path, *, per_file: int) -> None:

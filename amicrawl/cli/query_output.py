@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from amicrawl.disk import Disk, OutputFile
+from amicrawl.errors import UsageError
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 FORMATS = ("table", "csv", "json", "jsonl", "parquet")
 """What a result can be written as; files are known by the endings of all but the first."""
 
+_BY_NAME = frozenset({"json", "jsonl", "parquet"})
+"""Formats whose readers know a column by its name."""
 _SAMPLE_ROWS = 1000
 _WIDEST = 60
 _GROUP_ROWS = 100_000
@@ -57,6 +60,8 @@ def write_result(result: QueryResult, format_name: str, out: Path | None) -> Non
 
 
 def _write(result: QueryResult, format_name: str, sink: _QuerySink, *, terminal: bool) -> None:
+    if format_name in _BY_NAME:
+        _check_names(result.schema.names)
     if format_name == "parquet":
         _write_parquet(result, sink)
         return
@@ -73,6 +78,16 @@ def _write(result: QueryResult, format_name: str, sink: _QuerySink, *, terminal:
             sink.write(_encoded(block))
             block, size = [], 0
     sink.write(_encoded(block))
+
+
+def _check_names(names: list[str]) -> None:
+    """Raise UsageError where two columns have one name, so that one of them would be lost."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise UsageError(
+            f"Two columns of this result are called {harmless(twice)}. Give one another name with AS, "
+            "or choose the format csv or table."
+        )
 
 
 def _encoded(lines: list[str]) -> bytes:
@@ -139,7 +154,13 @@ _LINES: dict[str, Callable[[QueryResult], Iterator[str]]] = {
 
 def _write_parquet(result: QueryResult, sink: _QuerySink) -> None:
     target: Any = _Writable(sink)
-    writer = pq.ParquetWriter(target, result.schema, compression="zstd")
+    try:
+        writer = pq.ParquetWriter(target, result.schema, compression="zstd")
+    except pa.ArrowNotImplementedError as error:
+        raise UsageError(
+            f"Parquet cannot hold this result: {error}. Select that column as text (...::VARCHAR), or "
+            "choose another format."
+        ) from error
     try:
         for group in _groups(result.batches):
             writer.write_table(pa.Table.from_batches(group, result.schema))
@@ -190,12 +211,29 @@ def _rows(result: QueryResult) -> Iterator[tuple[Any, ...]]:
 
 
 def _values(column: pa.Array[Any]) -> list[Any]:
-    values = column.to_pylist()
+    try:
+        values = column.to_pylist()
+    except (OverflowError, ValueError):
+        values = [_value(each) for each in column]
     if pa.types.is_map(column.type):
         return [
             None if value is None else {_plain(key): each for key, each in value} for value in values
         ]
     return values
+
+
+def _value(scalar: Any) -> Any:
+    """Return *scalar* as Python has it; as text where it is a time in a year that Python has not."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        try:
+            return scalar.cast(pa.string()).as_py()
+        except pa.ArrowException as error:
+            raise UsageError(
+                f"The result has a {str(scalar.type)[:80]} with a time that cannot be shown. Select its "
+                "parts by themselves, or as text: ...::VARCHAR."
+            ) from error
 
 
 def _csv_values(column: pa.Array[Any]) -> list[Any]:

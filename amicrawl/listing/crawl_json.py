@@ -193,8 +193,8 @@ def read_crawl_json(directory: Path) -> dict[str, Any]:
         crawl: dict[str, Any] = parsed(content)
         for entry in crawl.get("files", []):
             _check(SealedFile(**entry))
-        for earlier in crawl.get("earlier", []):
-            dict(earlier)
+        for said in (*crawl.get("earlier", []), crawl.get("asked") or {}):
+            dict(said)
     except (AttributeError, TypeError, ValueError) as error:
         reason = "not a crawl.json of this program; move it away and start again"
         raise DamagedFileError(path, 0, reason) from error

@@ -115,6 +115,7 @@ def test_a_sealed_file_that_no_list_has_is_read_and_listed(tmp_path: Path) -> No
     "content",
     [b"", b"{", b"[]", b"3", b'{"files": 3}', b'{"files": [3]}', b'{"files": [{"name": "x"}]}',
      b'{"files": [{"name": 1, "size": 1, "records": 1, "sha256": ""}]}', b'{"earlier": 3}',
+     b'{"asked": "x"}', b'{"asked": 3}',
      b'{"files": [{"name": "x", "size": 1, "records": 1, "sha256": "", "more": 1}]}'],
 )  # fmt: skip
 def test_a_crawl_json_that_is_none_is_an_error_and_left_alone(tmp_path: Path, content: bytes) -> None:

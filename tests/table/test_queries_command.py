@@ -122,6 +122,18 @@ def test_two_columns_may_have_one_name(folder: Path) -> None:
     assert shown(folder, "--sql", "SELECT 1 AS a, 2 AS a", "--format", "csv") == "a,a\n1,2\n"
 
 
+@pytest.mark.parametrize("form", ["table", "csv", "json", "jsonl"])
+def test_times_beyond_the_years_of_python_are_shown(form: str, folder: Path) -> None:
+    """A table may come from anyone, and one such value in it is no reason to show nothing."""
+    sql = (
+        "SELECT * FROM (VALUES ('infinity'::TIMESTAMP, DATE '5881580-07-10'), "
+        "(TIMESTAMP '2026-01-02 03:04:05', DATE '2026-01-02')) t(a, b)"
+    )
+    printed = shown(folder, "--sql", sql, "--format", form)
+    assert "2026-01-02 03:04:05" in printed
+    assert printed.count("out of range") == 2
+
+
 def test_what_comes_from_the_web_is_harmless_in_the_table(folder: Path) -> None:
     printed = shown(folder, "--sql", "SELECT 'a' || chr(27) || '[2J' || chr(10) || 'b' AS x")
     assert "\x1b" not in printed
@@ -168,6 +180,11 @@ def test_the_sql_is_shown_with_and_without_a_table(folder: Path) -> None:
         ([], "Say which table"),
         (["count_by_month", "--sql", "SELECT 1"], "Say which table"),
         (["--sql", "SELECT 1", "-p", "a=b"], "belong to shipped queries"),
+        (["--sql", "SELECT 1 AS \udcff"], "This SQL is not UTF-8"),
+        (["get_records_of_domain", "-p", "domain=\udcff"], "A value of --param is not UTF-8"),
+        (["--sql", "SELECT 1 AS a, 2 AS a", "--json"], "Two columns of this result are called a"),
+        (["--sql", "SELECT INTERVAL 1 MONTH i", "--format", "parquet"], "Parquet cannot hold this"),
+        (["--sql", "SELECT {'t': 'infinity'::TIMESTAMP} AS s"], "with a time that cannot be shown"),
     ],
 )
 def test_mistakes_are_named_in_a_sentence(arguments: list[str], words: str, folder: Path) -> None:
