@@ -134,9 +134,15 @@ def test_a_job_that_only_its_directory_remembers_is_written_down_again(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
     ident = submitted(redis_server, URL, settings={"note": "kept"})
+    begin_epoch(store_of(redis_server))
     first = opened(redis_server, ident, tmp_path)
     first.copy.write(tmp_path, disk=Disk())
     client = redis_server.client()
+    gone = list(client.scan_iter(match=f"*{ident}*"))
+    client.delete(*gone)
+    with pytest.raises(InputError, match="There is no job"):
+        # As 48 hours after its end: it would be counted and announced once more.
+        opened(redis_server, ident, tmp_path)
     client.flushall()
     again = opened(redis_server, ident, tmp_path)
     assert client.hget(ident, "note") == "kept"

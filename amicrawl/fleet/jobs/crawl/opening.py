@@ -213,7 +213,8 @@ def _claimed(store: JobStore, unit: str, ttl: timedelta, directory: Path) -> Hel
     copy = fetched_copy(store, unit, token=0)
     claims, owner = Claims(store), f"by hand on {socket.gethostname()}, process {os.getpid()}"
     remembered = JobCopy.read(directory) if not copy.record and not copy.claim else None
-    if remembered is not None and remembered.unit == unit:
+    # Where Redis has forgotten nothing, the job has ended, and its record was removed or has expired.
+    if remembered is not None and remembered.unit == unit and is_forgotten(store, remembered):
         return _remembered(store, remembered, ttl)
     if not copy.record:
         return HeldJob(store, copy, Claim(unit, 0), ttl, 0.0, by_hand=True)
