@@ -20,6 +20,7 @@ from pydantic import (
     ByteSize,
     Field,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -37,6 +38,11 @@ SECRET_FIELDS = frozenset({"webhooks", "webhook_secret"})
 
 WARC_PREFIX = r"^(?=.{1,100}$)([A-Za-z0-9]|\{(run|time|host)\})([A-Za-z0-9._-]|\{(run|time|host)\})*$"
 """The form of `warc_prefix`, as a regular expression."""
+
+LONGEST_TIME = 1_000_000_000
+"""Seconds that a setting may say, 31 years: moments of frontier files have 32 bits."""
+GREATEST_NUMBER = 2**53
+"""What a setting may count: beyond, readers of JSON round."""
 
 Network = IPv4Network | IPv6Network
 
@@ -420,6 +426,16 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     """Maximum time for requests in flight to finish when the crawl is stopped."""
     progress_every: float = Field(default=0.0, ge=0)
     """Time between two progress reports; 0: 1 second on a terminal, 10 elsewhere."""
+
+    @field_validator("*")
+    @classmethod
+    def _can_be_counted_with(cls, value: object) -> object:
+        """Refuse a number that is beyond what clocks and files have room for."""
+        if isinstance(value, float) and not value <= LONGEST_TIME:
+            raise ValueError(f"it must be {LONGEST_TIME:,} or less")
+        if isinstance(value, int) and value > GREATEST_NUMBER:
+            raise ValueError(f"it must be {GREATEST_NUMBER:,} or less")
+        return value
 
     @model_validator(mode="before")
     @classmethod

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from amicrawl.config import PREFIX, CrawlConfig
+from amicrawl.crawl.host_overrides import HostOverrides
 from amicrawl.errors import UsageError
+from amicrawl.urls import UrlKey
 
 
 @pytest.mark.parametrize(
@@ -34,6 +36,29 @@ def test_a_setting_that_cannot_be_is_refused_with_what_it_must_be(
         CrawlConfig.from_settings({PREFIX + setting: value})
     assert str(refused.value).startswith(f"Setting {PREFIX}{setting} is {value!r}: {wanted}")
     assert "Input" not in str(refused.value)
+
+
+NUMBERS = [
+    field.upper()
+    for field, about in CrawlConfig.model_fields.items()
+    if about.annotation is not bool
+    and any(kind in str(about.annotation) for kind in ("int", "float", "ByteSize"))
+]
+
+
+@pytest.mark.parametrize("setting", NUMBERS)
+@pytest.mark.parametrize("value", ["inf", "1e400", "nan", "9" * 23])
+def test_no_number_of_a_setting_is_beyond_what_files_and_clocks_have_room_for(
+    setting: str, value: str
+) -> None:
+    with pytest.raises(UsageError, match=f"^Setting {PREFIX}{setting} is {value!r}: it must be "):
+        CrawlConfig.from_settings({PREFIX + setting: value})
+
+
+@pytest.mark.parametrize("override", [{"delay": "1e300"}, {"per_host": "9" * 23}])
+def test_no_number_of_a_single_host_is_either(override: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match="that cannot be followed"):
+        HostOverrides({"a.example": override}, key_of=lambda _: UrlKey(0, 0))
 
 
 def test_a_command_line_can_say_what_holds_for_a_host_and_which_networks_are_allowed() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from amicrawl.config import Robots
+from amicrawl.config import GREATEST_NUMBER, LONGEST_TIME, Robots
 from amicrawl.errors import UsageError
 from amicrawl.urls import Refused, fetchable
 
@@ -103,13 +103,13 @@ def _read(name: str, values: Mapping[str, Any], what: str, convert: Callable[[An
 
 def _seconds(value: object) -> float:
     seconds = float(str(value))
-    if not 0 <= seconds < 1e9:
+    if not 0 <= seconds <= LONGEST_TIME:
         raise ValueError
     return seconds
 
 
 def _count(value: object) -> int:
     count = int(str(value))
-    if count < 1:
+    if not 1 <= count <= GREATEST_NUMBER:
         raise ValueError
     return count
