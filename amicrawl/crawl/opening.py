@@ -140,6 +140,8 @@ class Opening:
     """Whether robots.txt counts, at whatever host."""
     lost_urls: list[str]
     """URLs whose rows were dropped from the index when it was repaired."""
+    rows_added: int
+    """Rows that the index got then."""
 
     def frontier(self, *, now: float) -> tuple[DurableFrontier, Resumed]:
         """Return the frontier, opened at *now* on the clock of the gates, and how it was found."""
@@ -150,6 +152,7 @@ class Opening:
             partition,
             self.config.directory,
             lost_urls=self.lost_urls,
+            rows_added=self.rows_added,
             key_of=self.key_of,
             ours=self.spec.takes,
             following=following,

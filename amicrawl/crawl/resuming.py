@@ -82,6 +82,7 @@ def reconcile(
     directory: Path,
     *,
     lost_urls: list[str],
+    rows_added: int = 0,
     key_of: KeyOf,
     ours: Ours,
     following: Following | None = None,
@@ -90,11 +91,12 @@ def reconcile(
 ) -> Reconciled:
     """Make *partition* agree with the index in *directory*, before a frontier is built on it.
 
-    *lost_urls* are those whose rows were dropped from the index when it was repaired. *key_of* gives the
-    key of a URL or a Refused, *ours* tells whether a host key belongs to this crawl. Where *following*
-    links, the pages that the frontier does not know are read again for theirs. With *reads*, it is
-    callbacks that find them, and such pages are fetched again. Failures before *requested_again*, Unix
-    milliseconds, settle nothing: the frontier may have been made to request them again since.
+    *lost_urls* are those whose rows were dropped from the index by its repair, which added *rows_added*
+    to it, its last rows. *key_of* gives the key of a URL or a Refused, *ours* tells whether a host key
+    belongs to this crawl. Where *following* links, the pages that the frontier does not know are read
+    again for theirs. With *reads*, it is callbacks that find them, and such pages are fetched again.
+    Failures before *requested_again*, Unix milliseconds, settle nothing: the frontier may have been made
+    to request them again since.
     """
     opened = partition.opened
     for note in opened.notes:
@@ -104,7 +106,9 @@ def reconcile(
         _say_what_is_unknown(directory, total)
         return Reconciled(index_rows=total)
     known, touched = opened.touched.since(total + len(lost_urls), opened.index_rows)
-    known = max(0, known - len(lost_urls))
+    # What was dropped stood among the rows that were added. Those before are of earlier crawls, whose
+    # captures must not settle what this one was to request again.
+    known = max(known - len(lost_urls), min(known, total - rows_added))
     if known >= total and not touched:
         return Reconciled(index_rows=total)
     look = Look(

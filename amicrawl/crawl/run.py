@@ -236,6 +236,7 @@ class Run(CrawlState):
             following=self.following,
             obeys=self.obeys,
             lost_urls=repaired.lost_urls,
+            rows_added=repaired.rows_added,
         )
         frontier, self.resumed = opening.frontier(now=self.clock())
         self.has_frontier = True

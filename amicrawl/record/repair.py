@@ -91,6 +91,11 @@ class Repaired:
         return len(self.lost_urls)
 
     @property
+    def rows_added(self) -> int:
+        """Rows that the index did not have before: the last ones."""
+        return self.rows_kept + self.rows_rebuilt
+
+    @property
     def found_anything(self) -> bool:
         """Whether there was something to repair."""
         return self != Repaired()

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import warm_processes
 from ageing import grow_old
 from archive_reading import check_by_warcio, record, rows
-from loopback import RawServer, crawl, page, recrawl, write_lines
+from loopback import (
+    PROJECT,
+    RawServer,
+    crawl,
+    environment,
+    page,
+    recrawl,
+    recrawl_command,
+    write_lines,
+)
 
 from amicrawl.errors import ExitCode
 from amicrawl.meguri.opening import load
+from amicrawl.reading import Members
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,6 +177,45 @@ def test_all_of_a_recrawl_that_was_ended_early_is_fetched_once(tmp_path: Path) -
         server.requests.clear()
         recrawl(out, arguments=["after=0h"])
         assert sorted(path_of(head) for head in server.requests if path_of(head) in paths) == paths
+
+
+@pytest.mark.parametrize("which", [FAR, "after=0h"])
+def test_what_a_recrawl_had_in_flight_when_the_power_went_is_not_settled_by_what_was_there_before(
+    tmp_path: Path, which: str
+) -> None:
+    """The rows of its captures were on disk, and their records were not."""
+    may_respond = threading.Event()
+    may_respond.set()
+
+    def held(head: bytes) -> bytes:
+        if path_of(head) == "/held":
+            may_respond.wait(60)
+        return page(b"x")
+
+    with RawServer(held) as server:
+        hosts = [f"http://127.0.0.{host}:{server.port}" for host in range(1, 10)]
+        urls = [f"{host}/p" for host in hosts[1:]] + [f"{hosts[0]}/held"]
+        out = tmp_path / "out"
+        crawl(write_lines(tmp_path / "s.txt", urls), out)
+        grow_old(out, hours=3)
+        may_respond.clear()
+        with warm_processes.Popen(
+            recrawl_command(out, arguments=[which]), cwd=PROJECT, env=environment()
+        ) as killed:
+            journal, unsealed = out / "captures-00001.open", out / "ami-00001.warc.gz.open"
+            for _ in range(1200):
+                if journal.exists() and journal.read_bytes().count(b"\n") >= len(urls) - 1:
+                    break
+                time.sleep(0.05)
+            killed.kill()
+        may_respond.set()
+        with unsealed.open("rb") as stream:
+            os.truncate(unsealed, next(iter(Members(stream))).length)
+        server.requests.clear()
+        done = recrawl(out, arguments=[which])
+        assert done.returncode == ExitCode.DONE, done.stderr
+        requested = [path_of(head) for head in server.requests if b"robots.txt" not in head]
+    assert sorted(requested) == ["/held", *["/p"] * (len(urls) - 1)], done.stderr
 
 
 @pytest.mark.parametrize(
