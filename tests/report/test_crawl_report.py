@@ -120,6 +120,15 @@ def test_starts_before_the_first_row_and_ends_behind_the_last_are_marked(tmp_pat
     assert "2026-09-21 14:14:20: ended: all done" in page
 
 
+def test_a_server_that_makes_up_a_type_for_each_response_costs_no_memory(tmp_path: Path) -> None:
+    rows = [row(f"http://a.example/{n}", content_type=f"x/{n}", body_length=2) for n in range(11_000)]
+    rows += [row("http://a.example/", 0, error=f"made up {n}: x") for n in range(11_000)]
+    figures = figures_of(crawl(tmp_path / "c", rows))
+    assert len(figures.types) == len(figures.failures) == 10_001
+    assert figures.types["(other)"] == (1000, 2000)
+    assert sum(reason.rows for reason in figures.failures.values()) == 11_000
+
+
 def test_nothing_of_a_crawl_becomes_an_element(tmp_path: Path) -> None:
     hostile = HOSTILE.replace("\ud800", "")
     rows = [

@@ -1,8 +1,8 @@
 """What one crawl did, counted from its index: when, how fast, what came, what failed, of which hosts.
 
 Batches of columns are counted with numpy, so that ten million rows take well below a minute, and memory
-depends on hosts and directories, not on rows. Two crawls are compared by the hashes of their URLs and
-payloads: 16 bytes a row of each. Nothing here writes.
+depends on hosts and directories up to a limit, not on rows. Two crawls are compared by the hashes of
+their URLs and payloads: 16 bytes a row of each. Nothing here writes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from amicrawl.listing import TABLE_NAME, CrawlHistory, read_crawl_json, read_his
 from amicrawl.record import NAMES, index_files, opened_index, read_rows, unkept_sentences
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -40,6 +40,8 @@ _YEAR_10000 = 253_402_300_800_000
 """Unix milliseconds; Python knows no dates from then on."""
 _MOST_DIRECTORIES = 20_000
 _MOST_HOSTS = 200_000
+_MOST_NAMES = 10_000
+"""Media types, and reasons, that are distinguished: a server may say another type each time."""
 _NOT_REQUESTED = frozenset(str(failure) for failure in Failure if failure.never_requested)
 _DIRECTORY = r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>[^/?#]*)(?P<path>(?:/[^/?#]*){0,2}/)?"
 COLUMNS = (
@@ -50,7 +52,7 @@ COLUMNS = (
 ROWS = 65_536
 """Rows of a batch."""
 ELSEWHERE = "(other)"
-"""What hosts and directories beyond the first many thousands are counted as."""
+"""What hosts, directories, types and reasons beyond the first many thousands are counted as."""
 
 
 @dataclass(slots=True)
@@ -229,7 +231,7 @@ def add_batch(figures: CrawlFigures, batch: pa.RecordBatch) -> None:
     _add_directories(figures, batch, status, sizes)
     for each in _value_counts(batch.column("truncated")):
         if each["values"]:
-            figures.truncated[each["values"]] += each["counts"]
+            figures.truncated[_kept(each["values"], figures.truncated)] += each["counts"]
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> NDArray[np.int64]:
@@ -311,6 +313,7 @@ def _add_types(
     octets = np.bincount(codes, weights=sizes[status > 0], minlength=len(names))
     for place in np.flatnonzero(rows).tolist():
         kind = names[place].partition(";")[0].strip().lower()[:100] or "(not stated)"
+        kind = _kept(kind, figures.types)
         before = figures.types.get(kind, (0, 0))
         figures.types[kind] = (before[0] + int(rows[place]), before[1] + int(octets[place]))
 
@@ -319,7 +322,7 @@ def _add_reasons(figures: CrawlFigures, batch: pa.RecordBatch, reasons: dict[str
     urls = batch.column("url")
     for name, places in reasons.items():
         group = figures.withheld if name in _NOT_REQUESTED else figures.failures
-        reason = group.setdefault(name, FailureReason())
+        reason = group.setdefault(_kept(name, group), FailureReason())
         reason.rows += len(places)
         for place in places[: EXAMPLES - len(reason.examples)]:
             reason.examples.append(str(urls[place]))
@@ -343,6 +346,11 @@ def _add_directories(
             key = (ELSEWHERE, "/")
         before = figures.directories.get(key, (0, 0))
         figures.directories[key] = (before[0] + int(rows[place]), before[1] + int(octets[place]))
+
+
+def _kept(name: str, known: Collection[str]) -> str:
+    """Return *name*, or what it counts as where so many others are *known*."""
+    return name if name in known or len(known) < _MOST_NAMES else ELSEWHERE
 
 
 def _codes(coded: Any) -> NDArray[np.int32]:
