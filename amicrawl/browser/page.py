@@ -40,6 +40,8 @@ _BEAT, _STOOD_STILL = 0.25, 1.5
 """Seconds between two looks at whether the process runs; and by which one that stood still is late."""
 _STUCK = 5.0
 """Seconds within which a page has to evaluate the simplest expression."""
+_LATE = 1.0
+"""Seconds by which a step may come too late to its end, out of those for reading the page."""
 _MOST_LINKS = 20_000
 _MOST_DIALOGS = 20
 _MOST_WINDOWS = 100
@@ -99,9 +101,17 @@ class SignedIn:
             return False
         return True
 
+    async def shows_own_words(self) -> bool:
+        """Return whether Chromium shows words of its own: why it does not show the page."""
+        tree: Any = await asyncio.wait_for(self.session.send("Page.getFrameTree"), _STUCK)
+        frame = tree["frameTree"]["frame"]
+        return "unreachableUrl" in frame or frame["url"].startswith("chrome-error:")
+
     def _paused(self, event: Any) -> None:
         url, number = event["request"]["url"], {"requestId": event["requestId"]}
-        if event.get("frameId") == self.frame and not self._may_go(url):
+        # No document is a redirect: what redirects is Chromium, to https, for hosts on its list.
+        is_new = event.get("frameId") == self.frame and not event.get("redirectedRequestId")
+        if is_new and not self._may_go(url):
             self._send("Fetch.failRequest", {**number, "errorReason": "Aborted"})
         else:
             self._send("Fetch.continueRequest", number)
@@ -251,7 +261,8 @@ class PageLife:
             await page.goto(self._url, wait_until="load", timeout=patience * 1000)
         except Error as error:
             self.rendered.note_fault(_first_line(error))
-            if "Download is starting" in str(error) or "ERR_ABORTED" in str(error):
+            is_none = "Download is starting" in str(error) or "ERR_ABORTED" in str(error)
+            if is_none or await signed.shows_own_words():
                 await self._end_unless_died("the browser does not show it")
                 return
         await self._quiet()
@@ -342,16 +353,23 @@ class PageLife:
         """Run the behaviours; return whether there was time for the last."""
         for name, most in _STEPS:
             # What is left at the end is for reading the page.
-            seconds = min(most, self._read_at - time.monotonic())
+            left = self._read_at - time.monotonic()
+            seconds = min(most, left)
             if seconds <= 0:
                 return False
             before = self._exchanges.requests
-            await world.call(f"run({name!r}, {seconds * 1000:.0f})", within=seconds + _STUCK)
+            try:
+                within = min(seconds + _STUCK, left + _LATE)
+                await world.call(f"run({name!r}, {seconds * 1000:.0f})", within=within)
+            except TimeoutError:
+                # Where no scripts may run, no timer ends a step. TimeoutError if they never pause.
+                await world.evaluate("0", within=_STUCK)
             await asyncio.sleep(_TICK)
             if self._exchanges.requests > before:
                 await self._quiet()
         if own:
-            await world.evaluate(own, within=max(1.0, self._read_at - time.monotonic()))
+            seconds = max(1.0, self._read_at - time.monotonic())
+            await world.evaluate(own, within=seconds, on_fault=self.rendered.note_fault)
             await self._quiet()
         return True
 
@@ -400,8 +418,13 @@ class _World:
         """Return what one of the behaviours gives."""
         return await self.evaluate(f"behaviours.{what}", within=within)
 
-    async def evaluate(self, expression: str, *, within: float) -> Any:
-        """Return the value of *expression*; None where it throws. Raises TimeoutError and Error."""
+    async def evaluate(
+        self, expression: str, *, within: float, on_fault: Callable[[str], None] = lambda _: None
+    ) -> Any:
+        """Return the value of *expression*; None where it throws: *on_fault* is called with what.
+
+        Raises TimeoutError and Error.
+        """
         parameters = {
             "expression": expression,
             "contextId": self._context,
@@ -409,6 +432,9 @@ class _World:
             "returnByValue": True,
         }
         found: Any = await asyncio.wait_for(self.session.send("Runtime.evaluate", parameters), within)
+        if details := found.get("exceptionDetails"):
+            said = details.get("exception", {}).get("description") or details["text"]
+            on_fault(f"AMICRAWL_BROWSER_BEHAVIOURS: {said}")
         return found["result"].get("value")
 
 

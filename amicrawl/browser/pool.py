@@ -33,6 +33,8 @@ _PAGES_EACH = 500
 """Pages after which a browser is replaced, at the next moment without one."""
 _PATIENCE = 30.0
 """Seconds that starting, opening and closing may take."""
+_STARTS = 3
+"""How often a browser is started that dies, or does not respond, before it is there."""
 _WATCH = 1.0
 """Seconds between two looks at the memory of pages."""
 _JUST = 3.0
@@ -127,18 +129,32 @@ class BrowserPool:
         )
 
     async def ready(self) -> None:
-        """Have a browser that runs. Raises UsageError where it does not start."""
+        """Have a browser that runs. Raises UsageError where it does not start, tried several times."""
         async with self._starting:
-            if self._driver is not None and not _is_alive(self._driver):
-                await self._end_driver()
-            if self._playwright is None:
-                await self._begin()
-            if self._browser is not None and self._opened >= _PAGES_EACH and not self._live:
-                await self._end_browser()
-            if not self.is_running:
-                await self._start()
-            if not self.fields:
-                await self._learn()
+            for _ in range(_STARTS):
+                try:
+                    return await asyncio.wait_for(self._started(), 2 * _PATIENCE)
+                except Exception as error:  # noqa: BLE001  # the driver has no class of its own for its end
+                    fault = " ".join((str(error) or "It did not respond.").split())[:500]
+                    logger.info("The browser did not start: %s", fault)
+                    await self._end_driver()
+            raise UsageError(
+                f"{self._executable} does not start as a browser: {fault} Name another one with "
+                "AMICRAWL_BROWSER_PATH."
+            )
+
+    async def _started(self) -> None:
+        """Have a browser that runs, and know what it sends."""
+        if self._driver is not None and not _is_alive(self._driver):
+            await self._end_driver()
+        if self._playwright is None:
+            await self._begin()
+        if self._browser is not None and self._opened >= _PAGES_EACH and not self._live:
+            await self._end_browser()
+        if not self.is_running:
+            await self._start()
+        if not self.fields:
+            await self._learn()
 
     async def _begin(self) -> None:
         from playwright.async_api import async_playwright  # noqa: PLC0415  # takes a third of a second
@@ -149,12 +165,12 @@ class BrowserPool:
             await self.proxy.open()
             self._watching = asyncio.ensure_future(self._watch())
         before = _descendants()
-        self._playwright = await async_playwright().start()
-        self._driver = _newest(before, "run-driver")
+        try:
+            self._playwright = await async_playwright().start()
+        finally:
+            self._driver = _newest(before, "run-driver")
 
     async def _start(self) -> None:
-        from playwright.async_api import Error  # noqa: PLC0415
-
         assert self._playwright is not None
         before = _descendants()
         heap = max(64, self._config.browser_page_memory // 2 >> 20)
@@ -176,14 +192,9 @@ class BrowserPool:
                 handle_sighup=False,
                 timeout=_PATIENCE * 1000,
             )
-        except Error as error:
-            sentence = " ".join(str(error).split())[:500]
-            raise UsageError(
-                f"{self._executable} does not start as a browser: {sentence} Name another one with "
-                "AMICRAWL_BROWSER_PATH."
-            ) from error
+        finally:
+            self._process = _newest(before, "--user-data-dir")
         self._opened = 0
-        self._process = _newest(before, "--user-data-dir")
         self._user_agent = self._own.agent_of(self._browser.version)
 
     def as_sent(self, fields: Fields) -> Fields:
@@ -272,10 +283,14 @@ class BrowserPool:
 
     async def _end_driver(self) -> None:
         playwright, self._playwright = self._playwright, None
+        driver, self._driver = self._driver, None
         await self._end_browser()
         if playwright is not None:
             with contextlib.suppress(Exception):
                 await asyncio.wait_for(playwright.stop(), _PATIENCE / 3)
+        # What did not come to a browser, or to an end, may have left processes.
+        self.kill()
+        _kill(driver)
 
     async def close(self) -> None:
         """End the browser and the proxy."""

@@ -344,7 +344,11 @@ async def _send(stream: _BrowserStream, reply: ProxyReply, *, is_head: bool) -> 
     for name, value in reply.fields:
         if name.lower() not in _OF_CONNECTION:
             lines.append(name + b": " + b" ".join(value.split(b"\r\n")).replace(b"\n", b" "))
-    if reply.status not in {204, 304}:
+    if is_head:
+        # Its length is that of the body which a GET would bring: what the server says, or nothing.
+        said = [value for name, value in reply.fields if name.lower() == b"content-length"]
+        lines += [b"Content-Length: " + value for value in said[:1] if value.isdigit()]
+    elif reply.status not in {204, 304}:
         lines.append(b"Content-Length: %d" % reply.length)
     await stream.write(b"\r\n".join(lines) + b"\r\n\r\n")
     if not is_head and reply.status not in {204, 304}:

@@ -27,22 +27,23 @@ class NoExchanges:
     """The requests of a page that are not looked at."""
 
     is_busy = False
-    requested = 0
+    requests = 0
 
     def note_kind(self, method: str, url: str, kind: str) -> None:
         """Pass over it."""
 
 
-def lived(respond: Callable[[bytes], bytes]) -> PageLife:
-    """Have Chromium open a page of a server that responds by *respond*."""
+def lived(respond: Callable[[bytes], bytes], *, within: float = 30, own: str = "") -> PageLife:
+    """Have Chromium open a page of a server that responds by *respond*, with an *own* behaviour."""
 
     async def live(url: str) -> PageLife:
-        life = PageLife(url, NoExchanges(), until=time.monotonic() + 30, screenshot=False)  # type: ignore[arg-type]
+        until = time.monotonic() + within
+        life = PageLife(url, NoExchanges(), until=until, screenshot=False)  # type: ignore[arg-type]
         async with async_playwright() as driver:
             browser = await driver.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
-            await life.live(await browser.new_context(), Pass("name", "password"))
+            await life.live(await browser.new_context(), Pass("name", "password"), own=own)
             await browser.close()
         return life
 
@@ -55,11 +56,30 @@ def lived(respond: Callable[[bytes], bytes]) -> PageLife:
     [
         b"HTTP/1.1 204 No Content\r\n\r\n",
         response(b"<p>words", "text/html", "Content-Disposition: attachment"),
+        response(b"<p>words", "text/html", "Location: /a", "Location: /b"),
+        response(b"<p>words", "text/html", "X-Odd: a\0b"),
+        response(b"<p>words", "text/html", *[f"X-{n}: {'x' * 200}" for n in range(1500)]),
     ],
+    ids=["no content", "a download", "two places", "a NUL", "a head too long"],
 )
 def test_a_document_that_a_browser_does_not_show_is_said_so(found: bytes) -> None:
     life = lived(lambda _: found)
     assert (life.rendered.ended, life.has_crashed) == ("the browser does not show it", False)
+    # What Chromium says in its place is no text of the page.
+    assert (life.rendered.text, life.rendered.title) == ("", "")
+
+
+def test_a_page_that_may_run_no_scripts_is_read_all_the_same() -> None:
+    page = response(b"<title>t</title><p>words", "text/html", "Content-Security-Policy: sandbox")
+    life = lived(lambda _: page, within=9)
+    assert (life.rendered.title, life.rendered.text) == ("t", "words")
+    assert life.rendered.ended == "its time was up"
+
+
+def test_what_the_behaviour_of_an_operator_throws_is_said() -> None:
+    life = lived(lambda _: response(b"<p>words"), own="missing()")
+    assert life.rendered.ended == "quiet"
+    assert any("AMICRAWL_BROWSER_BEHAVIOURS: ReferenceError" in each for each in life.rendered.faults)
 
 
 @pytest.mark.parametrize("what", ["--type=renderer", "--user-data-dir", "run-driver"])

@@ -1,18 +1,42 @@
 """How Chromium is started: with nothing that a page does not need."""
 
 import asyncio
+import contextlib
 import os
 import shutil
+import time
 
 import psutil
+import pytest
 from browser.browsing_site import needs_chromium
 from playwright.async_api import Browser, async_playwright
 
 from amicrawl.browser.fields import OwnFields
+from amicrawl.browser.page import PageLife
 from amicrawl.browser.pool import FEATURES_OFF, BrowserPool
+from amicrawl.browser.proxy import BrowserRequest, ProxyReply
 from amicrawl.config import CrawlConfig
+from amicrawl.errors import UsageError
 
 pytestmark = needs_chromium
+
+
+class NoExchanges:
+    """The requests of a page that are not looked at."""
+
+    is_busy = False
+    requests = 0
+
+    def note_kind(self, method: str, url: str, kind: str) -> None:
+        """Pass over it."""
+
+
+def new_pool(*, executable: str = "") -> BrowserPool:
+    return BrowserPool(
+        CrawlConfig.from_settings({"AMICRAWL_BROWSER_SANDBOX": "false"}),
+        executable or str(shutil.which("chromium")),
+        own=OwnFields("amicrawl"),
+    )
 
 
 def features_off() -> set[str]:
@@ -34,11 +58,7 @@ async def targets(browser: Browser) -> list[str]:
 
 def test_a_page_has_no_renderers_beside_it_that_draw_the_window() -> None:
     async def opened() -> list[str]:
-        pool = BrowserPool(
-            CrawlConfig.from_settings({"AMICRAWL_BROWSER_SANDBOX": "false"}),
-            str(shutil.which("chromium")),
-            own=OwnFields("amicrawl"),
-        )
+        pool = new_pool()
         await pool.ready()
         try:
             assert pool._browser is not None
@@ -47,6 +67,69 @@ def test_a_page_has_no_renderers_beside_it_that_draw_the_window() -> None:
             await pool.close()
 
     assert "browser_ui" not in asyncio.run(opened())
+
+
+@pytest.mark.parametrize("what", ["run-driver", "--user-data-dir"])
+def test_a_browser_that_dies_while_it_starts_is_started_again(what: str) -> None:
+    async def killed() -> None:
+        while True:
+            await asyncio.sleep(0.01)
+            for process in psutil.Process().children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    if what in " ".join(process.cmdline()):
+                        process.kill()
+                        return
+
+    async def started() -> bool:
+        pool = new_pool()
+        killing = asyncio.ensure_future(killed())
+        try:
+            await pool.ready()
+            assert killing.done()
+            return pool.is_running
+        finally:
+            killing.cancel()
+            await pool.close()
+
+    assert asyncio.run(started())
+
+
+def test_what_does_not_start_as_a_browser_is_said() -> None:
+    async def started() -> None:
+        pool = new_pool(executable="/bin/false")
+        try:
+            await pool.ready()
+        finally:
+            await pool.close()
+
+    with pytest.raises(UsageError, match="/bin/false does not start as a browser"):
+        asyncio.run(started())
+
+
+def test_a_page_that_chromium_takes_from_http_to_https_by_itself_is_shown() -> None:
+    async def respond(request: BrowserRequest) -> ProxyReply:
+        body = f"<p>{request.url}".encode()
+        return ProxyReply(200, [(b"Content-Type", b"text/html")], (body,), len(body))
+
+    async def shown() -> tuple[str, str]:
+        pool = new_pool()
+        await pool.ready()
+        given = pool.proxy.admit(respond)
+        # All hosts below `dev` are on the list of Chromium.
+        life = PageLife(
+            "http://example.dev/",
+            NoExchanges(),  # type: ignore[arg-type]
+            until=time.monotonic() + 30,
+            screenshot=False,
+        )
+        try:
+            async with pool.context() as context:
+                await life.live(context, given)
+        finally:
+            await pool.close()
+        return life.rendered.ended, life.rendered.text
+
+    assert asyncio.run(shown()) == ("quiet", "https://example.dev/")
 
 
 def test_all_that_playwright_turns_off_is_off() -> None:

@@ -86,6 +86,29 @@ def test_a_page_that_is_over_loses_its_connections() -> None:
     with_proxy(act)
 
 
+@pytest.mark.parametrize(
+    ("said", "lengths"),
+    [([(b"content-length", b"1234")], [b"1234"]), ([(b"Content-Length", b"-1")], []), ([], [])],
+)
+def test_the_response_to_a_head_request_has_the_length_that_its_server_says(
+    said: list[tuple[bytes, bytes]], lengths: list[bytes]
+) -> None:
+    async def without_body(_: BrowserRequest) -> ProxyReply:
+        return ProxyReply(200, said)
+
+    async def act(proxy: BrowserProxy, _: KeyOfProxy) -> None:
+        given = proxy.admit(without_body)
+        reader, writer = await connected(proxy)
+        for _number in range(2):
+            writer.write(b"HEAD http://h.test/ HTTP/1.1\r\nHost: h.test\r\n" + signed(given) + b"\r\n")
+            head = await reader.readuntil(b"\r\n\r\n")
+            fields = [line.partition(b": ") for line in head.split(b"\r\n")]
+            assert [value for name, _, value in fields if name == b"Content-Length"] == lengths
+        writer.close()
+
+    with_proxy(act)
+
+
 @pytest.mark.parametrize("loop", [asyncio.new_event_loop, uvloop.new_event_loop])
 def test_a_page_may_be_over_while_its_response_is_awaited(
     loop: Callable[[], asyncio.AbstractEventLoop],
