@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 OPEN_SUFFIX = ".open"
 _FORBIDDEN = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
 _TOO_MANY = frozenset({errno.EMFILE, errno.ENFILE})
-_OTHER_KIND = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR})
-"""A file is where a directory is wanted, or a directory where a file is."""
+_OTHER_KIND = frozenset({errno.EEXIST, errno.EISDIR, errno.ENOTDIR, errno.ENAMETOOLONG, errno.ELOOP})
+"""A file is where a directory is wanted, or a directory where a file is; or it is no name of a file."""
 
 # For more at a time Linux looks for larger stretches of memory to hold it, and those are what a virtual
 # machine gives back to its host while they are free: having them back takes longer than writing.

@@ -23,7 +23,7 @@ from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, is_plain
 from amicrawl.errors import AmicrawlError, ExitCode, is_want_of_memory
 from amicrawl.interpreter import prepare_interpreter
 from amicrawl.invalid import nearest
-from amicrawl.terminal import keep_standard_streams
+from amicrawl.terminal import harmless, keep_standard_streams
 
 
 class _Commands(TyperGroup):
@@ -88,10 +88,18 @@ def main() -> None:
         sys.stderr.write(f"amicrawl: {error}\n")
         sys.exit(error.exit_code)
     except (MemoryError, ImportError, OSError, RuntimeError) as error:
-        if not is_want_of_memory(error):
+        if is_want_of_memory(error):
+            sys.stderr.write(f"amicrawl: {_NO_MEMORY}\n")
+            sys.exit(ExitCode.OUTPUT)
+        # To find out whether a file is there can fail anywhere, as below a directory that is not ours.
+        named = error.filename if isinstance(error, OSError) else None
+        if not isinstance(error, OSError) or not isinstance(named, str | bytes):
             raise
-        sys.stderr.write(f"amicrawl: {_NO_MEMORY}\n")
-        sys.exit(ExitCode.OUTPUT)
+        name = harmless(os.fsdecode(named))
+        sys.stderr.write(
+            f"amicrawl: {name} cannot be used: {error.strerror}. Check the path and who may use it.\n"
+        )
+        sys.exit(ExitCode.INPUT)
     except SystemExit as end:
         # Ctrl-C, of which typer makes a code of its own.
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):

@@ -58,8 +58,10 @@ def as_process(crawler: Crawler, arguments: Arguments, given: Mapping[str, objec
     job = "" if arguments.out else str(given.get(JOB_ARGUMENT, ""))
     run_id = arguments.run_id or settings.get("AMICRAWL_RUN_ID") or job
     directory = out / run_id if run_id else out
+    with explained(directory, "used"):
+        has_plan = (directory / PROCESSES / PLAN_NAME).exists()
     # One process gathers what several have left before it begins.
-    if arguments.count > 1 or (directory / PROCESSES / PLAN_NAME).exists():
+    if arguments.count > 1 or has_plan:
         order = _order(arguments, settings, directory=directory)
         if loop_runs():
             start_anew(order.arguments, as_parent=True)
