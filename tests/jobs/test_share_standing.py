@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from amicrawl.crawl.partition_member import PartitionMember
+from amicrawl.crawl.processes.child import Process
 from amicrawl.crawl.state import CrawlState
+from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, OutputError
-from amicrawl.partition import OpenedBatch
+from amicrawl.partition import Arrived, End, OpenedBatch, Outbox
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from amicrawl.crawl.run import Run
     from amicrawl.frontier import Offer
     from amicrawl.partition.batch import PartitionLink
-    from amicrawl.partition.outbox import Outbox
 
 
 class StandInRun:
@@ -29,6 +30,7 @@ class StandInRun:
         self.flushed = 0
         self.has_frontier = True
         self.fault: AmicrawlError | None = None
+        self.ended = ""
 
     @property
     def frontier(self) -> StandInRun:
@@ -48,6 +50,9 @@ class StandInRun:
     def offer_all(self, offers: Sequence[Offer]) -> None:
         if self.is_full:
             raise OutputError(f"{len(offers)} rows cannot be written: no space.")
+
+    def end(self, reason: str) -> None:
+        self.ended = reason
 
     def wake(self) -> None:
         """Do nothing: there is no scheduler."""
@@ -118,3 +123,23 @@ def test_a_batch_that_the_disk_does_not_take_ends_the_crawl() -> None:
     run.is_full = True
     assert asyncio.run(bring(run))._kept == []
     assert "no space" in str(run.fault)
+
+
+def test_a_process_that_cannot_note_what_was_sent_still_hears_its_parent(tmp_path: Path) -> None:
+    """What is not noted is sent once more; one that hears nothing would never end."""
+    run, child = StandInRun(), object.__new__(Process)
+    child._run, child._under_way, child._is_leaving = cast("Run", run), {}, False
+    child._outbox = Outbox(tmp_path, disk=Disk())
+    child._outbox.begin_epoch("processes")
+    (tmp_path / "outbox.mark").unlink()
+    (tmp_path / "outbox.mark" / "in the way").mkdir(parents=True)
+
+    async def hear() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(Arrived((1,)).line() + End("finished").line())
+        reader.feed_eof()
+        await child._read(reader)
+
+    asyncio.run(hear())
+    child._outbox.abandon()
+    assert (run.ended, run.fault) == ("finished", None)

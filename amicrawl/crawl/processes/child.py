@@ -15,6 +15,7 @@ import signal
 import socket
 import sys
 import traceback
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -24,7 +25,7 @@ from amicrawl.crawl.partition_member import PartitionMember
 from amicrawl.crawl.processes.specification import BY_PARENT, Allowance, specification
 from amicrawl.crawl.watching.busy_hosts import BusyHost, BusyHosts, shown_hosts
 from amicrawl.crawl.watching.progress import if_long, next_in
-from amicrawl.errors import ExitCode, InputError
+from amicrawl.errors import AmicrawlError, ExitCode, InputError, OutputError
 from amicrawl.partition import (
     BATCHES_AT_ONCE,
     EVERY,
@@ -203,7 +204,7 @@ class Process(PartitionMember):
         parent = socket.socket(fileno=self._given.socket)
         reader, self._writer = await asyncio.open_connection(sock=parent, limit=LARGEST_MESSAGE)
         self._reading = asyncio.ensure_future(self._read(reader))
-        self._repeat(self._exchange, every=EVERY)
+        self._repeat(self._exchange_or_fail, every=EVERY)
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         try:
@@ -211,6 +212,8 @@ class Process(PartitionMember):
                 self._hear(PartitionMessage.of(line))
         except (OSError, ValueError) as error:
             logger.warning("What the parent says cannot be read (%s): the crawl is stopped", error)
+        except AmicrawlError as fault:
+            self._run.fail(fault)
         self._leave(_PARENT_GONE)
 
     def _hear(self, message: PartitionMessage) -> None:
@@ -228,7 +231,9 @@ class Process(PartitionMember):
                 for number in numbers:
                     if (parcel := self._under_way.pop(number, None)) is not None:
                         self._box.sent(parcel)
-                self._box.write_mark()
+                with suppress(OutputError):
+                    # Without it, what was sent is only sent once more.
+                    self._box.write_mark()
             case Again(partition):
                 # What it had not written down is lost; the outbox gives it out once more.
                 for number, parcel in list(self._under_way.items()):
@@ -241,6 +246,13 @@ class Process(PartitionMember):
 
     async def _refuse(self, batch: OpenedBatch, link: PartitionLink, why: str) -> None:  # noqa: ARG002
         _warn_of(f"{link.seed.url!a}: {why}")
+
+    def _exchange_or_fail(self) -> None:
+        try:
+            self._exchange()
+        except AmicrawlError as fault:
+            # Its links would wait for ever, and the others for them.
+            self._run.fail(fault)
 
     def _exchange(self) -> None:
         """Say how things stand, with what is in the journal, and send what the outbox has."""
