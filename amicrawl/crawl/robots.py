@@ -111,6 +111,7 @@ class RobotsMiddleware:
         self._asking: dict[str, asyncio.Task[RobotsVerdict]] = {}
         self._journal: int | None = None
         """The descriptor of what was learnt in this crawl; None until there is something."""
+        self._has_closed = False
         self._has_passed = False
         """Whether an origin was passed, and may have to be requested once it responds."""
         self._met: dict[str, float] = {}
@@ -332,7 +333,7 @@ class RobotsMiddleware:
 
     def _note(self, origin: str, verdict: RobotsVerdict) -> None:
         """Write down at once what was learnt of *origin*: a kill must not have it requested again."""
-        if self._journal is None:
+        if self._journal is None and not self._has_closed:
             with contextlib.suppress(OSError):
                 self._journal = self._run.status_disk.create(self._path(JOURNAL))
         row = row_of_verdict(origin, verdict)
@@ -370,8 +371,11 @@ class RobotsMiddleware:
 
     def _closed(self) -> None:
         """Keep what is known for the next crawl; what cannot be written is requested again."""
-        if self._journal is not None:
-            os.close(self._journal)
+        # One that a page in a browser did not wait for may come after this, when the number of the
+        # descriptor is that of another file.
+        journal, self._journal, self._has_closed = self._journal, None, True
+        if journal is not None:
+            os.close(journal)
         was_used = "_known" in vars(self)
         if was_used and self._write(FILE, rows_text(self._agent, self._known.to_rows())):
             with contextlib.suppress(OSError):

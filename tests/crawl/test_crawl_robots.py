@@ -7,16 +7,22 @@ import threading
 import time
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import warm_processes
 from archive_reading import rows
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
+from scrapy.settings import Settings
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
+from amicrawl.config import CrawlConfig
+from amicrawl.crawl.robots import RobotsMiddleware
+from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.meguri.opening import load
+from amicrawl.politeness.robots_policy import Access, RobotsVerdict
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,3 +196,25 @@ def test_explain_tells_what_the_rules_say_from_what_happened_and_when(tmp_path: 
     assert "not captured; robots.txt forbade it when its turn came; due from 2" in denied
     unknown = explained("explain", f"{web.url}/unknown", "--dir", str(out))
     assert "not fetched: no link to it was found" in unknown
+
+
+def test_a_robots_txt_that_comes_after_the_end_is_written_into_no_other_file(tmp_path: Path) -> None:
+    """A page in a browser that is closed does not wait for the robots.txt of what it needed."""
+    (tmp_path / "frontier").mkdir()
+    run: Any = SimpleNamespace(config=CrawlConfig(out=str(tmp_path)), status_disk=Disk())
+    connected: list[object] = []
+    crawler: Any = SimpleNamespace(
+        settings=Settings({"ROBOTSTXT_OBEY": True, "USER_AGENT": "a"}),
+        signals=SimpleNamespace(connect=lambda act, _: connected.append(act)),
+    )
+    middleware = RobotsMiddleware(crawler, run)
+    verdict = RobotsVerdict(Access.ALLOW_ALL, time.time() + 3600, responded_at=time.time())
+    middleware._note("http://a.example/robots.txt", verdict)
+    middleware._closed()
+    # Files that are opened now get the number of the one that was closed.
+    others = [(tmp_path / str(number)).open("wb") for number in range(8)]
+    middleware._note("http://b.example/robots.txt", verdict)
+    for other in others:
+        other.close()
+    assert [path.stat().st_size for path in tmp_path.iterdir() if path.is_file()] == [0] * 8
+    assert connected == [middleware._closed]
