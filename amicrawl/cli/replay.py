@@ -46,6 +46,7 @@ def replay(
     files = [*sorted(directory.glob("*.warc.gz")), *sorted(directory.glob("*.warc.gz.open"))]
     if not files:
         raise InputError(f"{directory} has no WARC files. Give the output directory of a crawl.")
+    _end_by_signals()
     with tempfile.TemporaryDirectory(prefix="amicrawl-replay-") as place:
         indexed = amicrawl.index(files, out=Path(place) / "index")
         # JSON is YAML; a path may have any character in it.
@@ -71,13 +72,23 @@ def _how_to_open(start: str, port: int, *, as_proxy: bool) -> str:
     return f"replay with:\n{shlex.join(line)}"
 
 
-def _serve(command: list[str]) -> int:
-    """Run *command* until a signal ends this process or it ends itself; return its exit code, or 0."""
+def _end_by_signals() -> None:
+    """Have SIGTERM, and a terminal that is closed, end the command as Ctrl-C does.
+
+    pywb would go on without it, and the directory stay.
+    """
 
     def interrupt(*_: object) -> None:
         raise KeyboardInterrupt
 
-    signal.signal(signal.SIGTERM, interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        # Under nohup SIGHUP comes ignored and has to stay so.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
+
+
+def _serve(command: list[str]) -> int:
+    """Run *command* until a signal ends this process or it ends itself; return its exit code, or 0."""
     # A group of its own: what Ctrl-C sends to all of ours makes it print a traceback.
     with subprocess.Popen(command, process_group=0) as process:  # noqa: S603
         try:

@@ -1,0 +1,49 @@
+"""`amicrawl replay` ends what it has started, however it is ended itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from record.exchanges import capture, item, open_archive
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_neither_pywb_nor_a_temporary_directory_outlives_the_command(
+    ended_by: signal.Signals, tmp_path: Path
+) -> None:
+    for name in ("crawl", "tmp"):
+        (tmp_path / name).mkdir()
+    archive = open_archive(tmp_path / "crawl")
+    archive.store([item(capture("http://a.example/", body=b"<p>A page"))])
+    archive.seal()
+    archive.close()
+    pywb = tmp_path / "wayback"
+    pywb.write_text(
+        f"#!/bin/sh\necho $$ > {tmp_path}/begun\nmv {tmp_path}/begun {tmp_path}/pid\nexec sleep 300\n"
+    )
+    pywb.chmod(0o755)
+    line = [sys.executable, "-m", "amicrawl", "replay", str(tmp_path / "crawl"), "--wayback", str(pywb)]
+    env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
+    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=env) as process:
+        while not (tmp_path / "pid").exists() and process.poll() is None:
+            time.sleep(0.05)
+        process.send_signal(ended_by)
+        _, said = process.communicate(timeout=60)
+    pid = int((tmp_path / "pid").read_text())
+    try:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+    finally:
+        if Path(f"/proc/{pid}").exists():
+            os.kill(pid, signal.SIGKILL)
+    assert process.returncode == 0
+    assert said.endswith("Stopped.\n")
+    assert list((tmp_path / "tmp").iterdir()) == []
