@@ -146,19 +146,35 @@ def _give(
     by: Identity | None,
 ) -> int:
     """Begin the crawl of *record*, give it what *seeds* has *listed*, and return how many that were."""
+    starts: list[str] = []
     if not record.scoped:
         listed = _few_enough(listed)
-    share, token = begin(store, record, again=again)
-    if not record.scoped:
         starts = [seed.url for seed in listed if not isinstance(fetchable(seed.url), Refused)]
         if not starts:
             raise InputError(f"Not one line of {seeds} could be used as a start URL.")
-        keep_starts(share, starts)
+    share, token = begin(store, record, again=again)
+    if starts:
+        _widen_scope(share, starts)
     identity = by or (Identity.EXACT if record.is_list else Identity.CANONICAL)
     giver = SeedGiver(share, token, key_of=lambda url: _key_of(url, identity))
     giver.give(listed)
     seeds_given(share)
     return giver.given
+
+
+def _widen_scope(share: Share, starts: list[str]) -> None:
+    """Keep *starts* for the workers of *share*; raises UsageError where a crawl runs without them."""
+    keep_starts(share, starts)
+    # Behind that: a crawl that begins from here on has them, and one that had begun is held.
+    if share.is_held():
+        seeds_given(share)
+        name = share.record.name
+        raise UsageError(
+            f"{name} is being crawled within the scope of its earlier start URLs: links from the new "
+            f"ones would be left out. Stop it with `amicrawl share stop {name}`, wait until "
+            f"`amicrawl share status {name}` shows no partition as held, repeat this command, and begin "
+            f"the workers again behind `amicrawl share retry {name}`."
+        )
 
 
 def _refuse_programs(settings: Iterable[str], *, what: str) -> None:
@@ -265,13 +281,17 @@ def work(
     way = redis.settings()
     store = connect(way)
     share, disk = Share.open(store, name), Disk()
-    further = [*_arguments_of(share, data / name, disk=disk), *given]
+    _arguments_of(share, data / name, disk=disk)
+
+    def command(number: int, directory: Path) -> list[str]:
+        # Anew for each crawl: start URLs may have been added, which make the scope.
+        further = [*_arguments_of(share, data / name, disk=disk), *given]
+        return child_command(share.record, number, directory.absolute(), further)
+
     worker = ShareWorker(
         share,
         data,
-        command=lambda number, directory: child_command(
-            share.record, number, directory.absolute(), further
-        ),
+        command=command,
         environment={**way.environment(), SETTINGS_MODULE: settings_module() or OUR_SETTINGS},
         slots=slots,
         ttl=timedelta(seconds=lease),
@@ -309,6 +329,11 @@ def _arguments_of(share: Share, directory: Path, *, disk: Disk) -> list[str]:
         further += ["-a", "file="]
     else:
         urls = starts_of(share)
+        if not urls:
+            raise InputError(
+                f"The start URLs of {record.name} are not in Redis yet. Wait until `amicrawl share "
+                "create` has ended; if it was broken off, repeat it with --add."
+            )
         path = written_once(
             directory / "starts.txt",
             "".join(f"{url}\n" for url in urls).encode("utf-8", "surrogatepass"),
@@ -389,8 +414,8 @@ def remove(store: JobStore, name: Name) -> None:
 
     Example: amicrawl share remove gov-2027
     """
-    share = Share.open(store, checked_name(name))
-    if any(known.get("lease") for known in share.standings()):
+    share = Share.for_removal(store, checked_name(name))
+    if share.is_held():
         raise UsageError(f"{name} is being crawled: stop it first with `amicrawl share stop {name}`.")
     share.remove()
 
@@ -403,7 +428,7 @@ def _shown(number: int, known: dict[str, str]) -> dict[str, object]:
     try:
         facts = json.loads(known.get("facts", "{}"))
         figures = f"{int(facts['rows'])} rows, {int(facts['queued'])} queued, {int(facts['urls'])} URLs"
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, RecursionError, OverflowError):
         figures = ""
     return {
         "number": number,

@@ -158,17 +158,17 @@ def seeds_given(share: Share) -> None:
 
 
 def keep_starts(share: Share, urls: Iterable[str]) -> None:
-    """Keep the start *urls*, which make the scope of *share*, for its workers."""
+    """Keep the start *urls*, which make the scope of *share*, for its workers: all of them at once."""
+    packed = [
+        zlib.compress(orjson.dumps(some)).decode("utf-8", "surrogateescape")
+        for some in _by(_PACKED, urls)
+    ]
     with share.store.responding():
-        for some in _by(_PACKED, urls):
-            text = orjson.dumps(some)
-            share.store.client.rpush(
-                share.keys.starts, zlib.compress(text).decode("utf-8", "surrogateescape")
-            )
+        share.store.client.rpush(share.keys.starts, *packed)
 
 
 def starts_of(share: Share) -> list[str]:
-    """Return the start URLs that make the scope; raises InputError where what is there is none."""
+    """Return the start URLs that make the scope, each once; InputError where what is there is none."""
     with share.store.responding():
         most = MOST_STARTS // _PACKED + 1000
         args: list[str | int | float] = ["list", most, _LARGEST, 2 * _LARGEST]
@@ -188,7 +188,7 @@ def starts_of(share: Share) -> list[str]:
             raise InputError(f"{share.keys.starts} in Redis holds no start URLs.")
         found += said
         left -= len(content)
-    return found
+    return list(dict.fromkeys(found))
 
 
 def _by(count: int, urls: Iterable[str]) -> Iterator[list[str]]:

@@ -207,15 +207,22 @@ class Share:
     @classmethod
     def open(cls, store: JobStore, name: str) -> Share:
         """Return the crawl *name*; raises InputError where there is none."""
-        keys = ShareKeys(store.keys, name)
         with _understood(store):
-            kind, _, flat = store.scripts("read", keys=[keys.record], args=["hash", *_RECORD_BOUNDS])
-            if kind not in {"hash", "none"}:
-                raise redis.ResponseError(f"{keys.record} is a {kind}")
-            fields = pairs(flat)
-        if not fields:
-            raise InputError(f"There is no shared crawl {name!r} in Redis at {store.where}.")
+            kind, fields = _record_at(store, name)
+            if kind != "hash":
+                raise redis.ResponseError(f"{ShareKeys(store.keys, name).record} is a {kind}")
         return cls(store, ShareRecord.parse(name, fields))
+
+    @classmethod
+    def for_removal(cls, store: JobStore, name: str) -> Share:
+        """Return the crawl *name* also where its record is invalid; raises InputError without one."""
+        with _understood(store):
+            _, fields = _record_at(store, name)
+        try:
+            return cls(store, ShareRecord.parse(name, fields))
+        except InputError:
+            # How many partitions it had is not known: at most so many.
+            return cls(store, ShareRecord(name, MOST_PARTITIONS))
 
     def take(
         self,
@@ -362,6 +369,10 @@ class Share:
             found.append(known)
         return found
 
+    def is_held(self) -> bool:
+        """Tell whether a worker has a partition, by its lease."""
+        return any(known["lease"] for known in self.standings())
+
     def remove(self) -> None:
         """Forget the crawl, with all that Redis holds of it."""
         with _understood(self.store):
@@ -391,6 +402,15 @@ def _understood(store: JobStore) -> Iterator[None]:
                 f"Redis at {store.where} cannot do what a shared crawl needs: {error}. If its keys were "
                 "changed by hand, remove the crawl with `amicrawl share remove` and create it again."
             ) from error
+
+
+def _record_at(store: JobStore, name: str) -> tuple[str, dict[str, str]]:
+    """Return the type of the record of the crawl *name*, and its fields; InputError where none is."""
+    key = ShareKeys(store.keys, name).record
+    kind, _, flat = store.scripts("read", keys=[key], args=["hash", *_RECORD_BOUNDS])
+    if kind == "none":
+        raise InputError(f"There is no shared crawl {name!r} in Redis at {store.where}.")
+    return str(kind), pairs(flat)
 
 
 def _number(text: str) -> int:
