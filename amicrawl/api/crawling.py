@@ -32,7 +32,7 @@ from amicrawl.errors import (
     OutputError,
     UsageError,
 )
-from amicrawl.listing import TABLE_NAME
+from amicrawl.listing import FILE_NAME, TABLE_NAME
 from amicrawl.record import capture_batches, row_in
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Crawl:
         self, command: list[str], seeds: bytes, out: Path, on_capture: Callable[[Capture], object] | None
     ) -> None:
         self.out = out
-        """The output directory."""
+        """The output directory, with that of the run where `run_id` names one."""
         self.exit_code: ExitCode | None = None
         """How it ended, as `docs/exit-codes.md` says; None while it runs."""
         self._on_capture = on_capture
@@ -92,7 +92,7 @@ class Crawl:
     @property
     def archive(self) -> Archive:
         """What it has stored so far. Raises InputError where that is nothing yet."""
-        return open_archive(self.out)
+        return open_archive(_directory_of_run(self.out))
 
     def stop(self) -> None:
         """Have the crawl finish what is under way, and seal its archive; it can be resumed."""
@@ -114,10 +114,10 @@ class Crawl:
 
     async def __aiter__(self) -> AsyncIterator[Capture]:
         events = _Events(self.out, self._before)
-        archive = Archive(self.out)
         try:
             while True:
                 has_ended = self._ended.is_set()
+                archive = Archive(_directory_of_run(self.out))
                 for row in events.rest() if has_ended else events.new():
                     yield Capture(**row, _archive=archive)
                 if has_ended:
@@ -162,7 +162,7 @@ class Crawl:
             self._ended.set()
 
     def _pass_on(self, rows: Iterator[dict[str, Any]], receive: Callable[[Capture], object]) -> None:
-        archive = Archive(self.out)
+        archive = Archive(_directory_of_run(self.out))
         for row in rows:
             receive(Capture(**row, _archive=archive))
 
@@ -192,8 +192,9 @@ class _Events:
     def rest(self) -> Iterator[dict[str, Any]]:
         """Yield what is left in journals, removed ones too, and what came to the table past them."""
         yield from self.new()
-        if (self._out / TABLE_NAME).exists():
-            for capture in Archive(self._out).to_arrow().to_pylist():
+        directory = _directory_of_run(self._out)
+        if (directory / TABLE_NAME).exists():
+            for capture in Archive(directory).to_arrow().to_pylist():
                 yield from self._unseen(capture)
 
     def close(self) -> None:
@@ -239,7 +240,8 @@ def crawl(
     Raises UsageError, InputError, OutputError or another AmicrawlError with the sentence of the command.
     """
     command, given = _command(seeds, Path(out), follow=follow, settings=settings)
-    started = Crawl(command, given, Path(out), on_capture)
+    run_id = settings.get("run_id") or settings.get(f"{PREFIX}RUN_ID") or ""
+    started = Crawl(command, given, Path(out) / str(run_id), on_capture)
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -323,11 +325,22 @@ def _key_of(row: dict[str, Any]) -> int:
     return hash((row["url"], row["fetched_at"]))
 
 
+def _directory_of_run(out: Path) -> Path:
+    """Return the directory below *out* of the crawl that began last, where *out* itself is not one.
+
+    A crawl file can name one for each run, after the date.
+    """
+    if (out / FILE_NAME).exists():
+        return out
+    runs = [path for path in out.glob(f"*/{FILE_NAME}") if path.is_file()]
+    return max(runs, key=lambda path: path.stat().st_mtime_ns).parent if runs else out
+
+
 def _keys_in(out: Path) -> frozenset[int]:
     """Return the keys of the rows that *out* has before the crawl."""
     if not out.is_dir():
         return frozenset()
-    batches = capture_batches(out, columns=["url", "fetched_at"])
+    batches = capture_batches(_directory_of_run(out), columns=["url", "fetched_at"])
     return frozenset(_key_of(row) for batch in batches for row in batch.to_pylist())
 
 

@@ -151,6 +151,22 @@ def test_a_crawl_that_is_cancelled_is_sealed_and_can_be_resumed(site: DemoSite, 
     assert not list((tmp_path / "out").glob("*.open"))
 
 
+@pytest.mark.parametrize("is_in_file", [False, True])
+@pytest.mark.slow
+def test_a_crawl_into_a_directory_of_its_run_is_read_from_there(
+    site: DemoSite, tmp_path: Path, *, is_in_file: bool
+) -> None:
+    (tmp_path / "c.toml").write_text(
+        f"public = false\n[seeds]\nurl = ['{site.url}']\n[output]\nrun_id = 'run-%Y'\n"
+    )
+    seeds: Any = tmp_path / "c.toml" if is_in_file else site.url
+    given = SETTINGS if is_in_file else {**SETTINGS, "run_id": "run-1"}
+    seen: list[Any] = []
+    done = amicrawl.crawl(seeds, out=tmp_path / "out", on_capture=seen.append, **given)
+    assert len(done.archive) == len(seen) > 1
+    assert all(capture.response.raw for capture in seen if capture.warc_file)
+
+
 @pytest.mark.slow
 def test_settings_are_given_as_the_lists_and_dictionaries_that_they_are(
     site: DemoSite, tmp_path: Path
