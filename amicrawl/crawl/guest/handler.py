@@ -107,6 +107,9 @@ class GuestHandler(BaseDownloadHandler):
             capture = await self._wire.fetch(self._wire_request(request, target), watcher=receipt)
         except AmicrawlError as error:
             raise DownloadFailedError(str(error)) from error
+        if receipt.cancelled is not None and capture.truncated is Truncation.UNSPECIFIED:
+            # The wire knows that it was ended, and not that a size was why (`WARC-Truncated`).
+            capture.truncated = Truncation.LENGTH
         if self._says_how and capture.tls is not None:
             say_how(target.host, capture.tls)
         try:
