@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from amicrawl.browser.proxy import BrowserRequest, ProxyReply
 
 MOST_BYTES = 128 * 1024**2
-"""Bytes of all responses that are kept."""
+"""Bytes of all responses that are kept, in memory: a picture of one pixel is more fields than body."""
 LARGEST = 16 * 1024**2
 """Bytes of one."""
 _REQUISITES = frozenset({"stylesheet", "script", "font", "image"})
@@ -29,6 +29,8 @@ _REQUISITE_TYPE = re.compile(
     re.IGNORECASE,
 )
 _MAX_AGE = re.compile(rb"(?:^|[,\s])max-age=([0-9]{1,9})")
+_EACH, _EACH_FIELD = 900, 130
+"""Bytes that Python takes for a response, and for a field of it, besides their words; measured."""
 _LASTING = frozenset({200, 301, 308, 404, 410})
 
 
@@ -50,6 +52,8 @@ class _KeptResponse(NamedTuple):
     """The request's values of the fields that `Vary` names."""
     until: float
     """The moment up to which it is fresh; infinite for a requisite."""
+    size: int
+    """Bytes that it takes."""
 
 
 class ArchivedResponses:
@@ -116,8 +120,9 @@ class ArchivedResponses:
             return
         self._drop(request.url)
         varies = {name: request.field(name) for name in names}
-        self._kept[request.url] = _KeptResponse(reply._replace(body=()), content, varies, until)
-        self._bytes += len(content)
+        size = len(request.url) + len(content) + _size_of(reply.fields)
+        self._kept[request.url] = _KeptResponse(reply._replace(body=()), content, varies, until, size)
+        self._bytes += size
         while self._bytes > self._most_bytes:
             self._drop(next(iter(self._kept)))
 
@@ -138,7 +143,7 @@ class ArchivedResponses:
     def _drop(self, url: str) -> None:
         kept = self._kept.pop(url, None)
         if kept is not None:
-            self._bytes -= len(kept.content)
+            self._bytes -= kept.size
 
     def _fresh_until(self, reply: ProxyReply, kind: str) -> float:
         """Return the moment up to which *reply* may be given again; long past where it may not."""
@@ -162,6 +167,11 @@ _ALWAYS = float("inf")
 def is_requisite(kind: str, type_: bytes) -> bool:
     """Return whether what was requested as *kind*, and came as Content-Type *type_*, is a requisite."""
     return kind in _REQUISITES or _REQUISITE_TYPE.match(type_) is not None
+
+
+def _size_of(fields: Sequence[tuple[bytes, bytes]]) -> int:
+    """Return how many bytes a response without a body, and with *fields*, takes in memory."""
+    return _EACH + sum(_EACH_FIELD + len(name) + len(value) for name, value in fields)
 
 
 def _varying(fields: Sequence[tuple[bytes, bytes]]) -> set[bytes]:

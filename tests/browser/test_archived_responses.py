@@ -1,6 +1,7 @@
 """What the archive responds in place of a server."""
 
 import asyncio
+import tracemalloc
 
 import pytest
 
@@ -92,10 +93,10 @@ def test_only_get_is_served() -> None:
 
 
 def test_memory_is_bounded_and_what_was_used_last_stays() -> None:
-    responses = ArchivedResponses(clock=Clock(), most_bytes=100)
+    responses = ArchivedResponses(clock=Clock(), most_bytes=100_000)
     for number in range(3):
         responses.keep(
-            BrowserRequest("GET", f"{URL}{number}", []), ProxyReply(200), b"x" * 40, kind="script"
+            BrowserRequest("GET", f"{URL}{number}", []), ProxyReply(200), b"x" * 40_000, kind="script"
         )
         found(responses, BrowserRequest("GET", f"{URL}0", []))
     held = [
@@ -104,6 +105,20 @@ def test_memory_is_bounded_and_what_was_used_last_stays() -> None:
     assert held == [True, False, True]
     responses.keep(BrowserRequest("GET", URL, []), ProxyReply(200), bytes(LARGEST + 1), kind="script")
     assert found(responses, BrowserRequest("GET", URL, [])) is None
+
+
+def test_responses_that_are_nearly_all_fields_are_bounded_too() -> None:
+    responses = ArchivedResponses(clock=Clock(), most_bytes=2_000_000)
+    fields = [(f"X-{number}".encode(), b"x" * 20) for number in range(12)]
+    tracemalloc.start()
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(2000):
+        own = [(bytes(bytearray(name)), bytes(bytearray(value))) for name, value in fields]
+        requested = BrowserRequest("GET", f"{URL}{number}", [])
+        responses.keep(requested, ProxyReply(200, own), bytes(bytearray(43)), kind="image")
+    after, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert 500_000 < after - before < 2_500_000
 
 
 def test_two_pages_that_want_the_same_at_once_request_it_once() -> None:
