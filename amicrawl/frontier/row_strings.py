@@ -227,6 +227,8 @@ def hours_of_http_date(text: str) -> int:
 
 
 _HOUR = 3600
+_LAST_HOUR = 70_389_527
+"""The last of the year 9999: later ones, which a file may name, are no dates that can be written."""
 _SOURCES = {int(source): source for source in Source}
 
 
@@ -242,7 +244,9 @@ def offer_of(partition: LivePartition, row: UrlRow, revisits: Revisits) -> Offer
     if priority.is_integer():
         priority = int(priority)
     key = tuple.__new__(UrlKey, row[:2])
-    return tuple.__new__(Offer, (seed, key, _SOURCES[row[5]], priority, row[4], extra, via, route))
+    # Other software may have sources of its own.
+    source = _SOURCES.get(row[5], Source.LINK)
+    return tuple.__new__(Offer, (seed, key, source, priority, row[4], extra, via, route))
 
 
 def _dated(row: UrlRow, last: Found) -> Found:
@@ -250,7 +254,7 @@ def _dated(row: UrlRow, last: Found) -> Found:
 
     Rounded up, unless the page may have been changed again within that hour and after its capture.
     """
-    if not row.last_modified:
+    if not 0 < row.last_modified <= _LAST_HOUR - 1:
         return last
     hour = row.last_modified + (row.last_modified < row.last_crawled)
     return last._replace(last_modified=formatdate(hour * _HOUR, usegmt=True))

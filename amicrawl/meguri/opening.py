@@ -22,7 +22,7 @@ import numpy as np
 
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
-from amicrawl.errors import UsageError
+from amicrawl.errors import InputError, UsageError
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.rows import HostRow, UrlRow
 from amicrawl.meguri.snapshot import Copies, freeze, partition_at
@@ -96,8 +96,18 @@ def _number(text: bytes) -> int:
 
 
 def check_identity(state: PartitionState, meta: Mapping[bytes, bytes], directory: Path) -> None:
-    """Raise UsageError where *state* was made with another identity than *meta* says, if it says any."""
+    """Raise UsageError where *state* was made with another identity than *meta* says, if it says any.
+
+    InputError where it is none that is known.
+    """
     made_with, wanted = state.meta.get(IDENTITY), meta.get(IDENTITY)
+    if made_with is not None and made_with not in {each.value.encode("ascii") for each in Identity}:
+        shown = made_with[:50].decode("ascii", "backslashreplace")
+        raise InputError(
+            f"The frontier in {directory} tells URLs apart by {shown!a}, which is not known "
+            "here. Use the version that wrote it, or make it anew from the archive: "
+            f"amicrawl frontier rebuild {directory.parent}"
+        )
     if made_with is None or wanted is None or made_with == wanted:
         return
     theirs, ours = made_with.decode("ascii", "replace"), wanted.decode("ascii", "replace")
@@ -129,9 +139,15 @@ def best_state(directory: Path, work: Path, *, disk: Disk) -> tuple[PartitionSta
     """Return the newest state of *directory* that can be read, though journals may be missing.
 
     It is for a frontier made anew, which does not know yet how far the index was taken into account.
-    Working files are made in *work*. Raises DamagedFileError where nothing can be read.
+    Working files are made in *work*. Raises DamagedFileError where nothing can be read, InputError where
+    it is of no use here.
     """
     state, opened, _ = read_state(Generations(directory, disk=disk), work, disk=disk, incomplete=True)
+    try:
+        check_identity(state, {}, directory)
+    except BaseException:
+        state.close()
+        raise
     state.meta.pop(INDEX_ROWS, None)
     return state, opened
 

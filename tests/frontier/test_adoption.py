@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
+from frontier.live.crawls import frontier_on
 from urls.vectors import VECTOR_FILES
 
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
+from amicrawl.errors import InputError
+from amicrawl.frontier import Source
 from amicrawl.meguri import LivePartition
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.format.partition import Partition, columns_of
@@ -120,3 +123,28 @@ def test_the_directories_of_the_reference_become_ours(tmp_path: Path) -> None:
     again = LivePartition(directory, disk=Disk(), hour=HOUR, meta={})
     assert len(again) == rows
     again.abandon()
+
+
+def test_a_row_with_what_is_not_known_here_is_crawled_like_others(tmp_path: Path) -> None:
+    """A source of other software's own, and a date that no calendar has."""
+    url = "http://b.test/"
+    key = url_key(url, Identity.CANONICAL)
+    foreign(tmp_path / "p", [(key, url)], source=200, last_modified=2**32 - 1, last_crawled=HOUR - 9)
+    meta = {b"amicrawl.identity": b"canonical"}
+    frontier = frontier_on(LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta=meta))
+    dispatch = frontier.next(0.0)
+    assert dispatch is not None
+    seed = dispatch.offer.seed
+    assert (seed.url, seed.last_modified, dispatch.offer.source) == (url, "", Source.LINK)
+    frontier.close()
+
+
+@pytest.mark.parametrize("identity", [b"weird", b"\xff\xfe"])
+def test_a_frontier_that_tells_urls_apart_in_an_unknown_way_is_refused(
+    tmp_path: Path, identity: bytes
+) -> None:
+    LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta={b"amicrawl.identity": identity}).close(
+        HOUR
+    )
+    with pytest.raises(InputError, match=r"not known here.*frontier rebuild"):
+        LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta={})

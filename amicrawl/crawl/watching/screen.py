@@ -191,6 +191,10 @@ def reasons(failures: Mapping[str, int], *, most: int = 5) -> str:
     return f"without a response: {', '.join(shown + rest)}\n{hint}"
 
 
+_LAST_HOUR = 70_389_527
+"""The last hour since 1970 that has a date."""
+
+
 def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int) -> str:
     """Return why a crawl had nothing to fetch and what to type, in lines.
 
@@ -200,8 +204,10 @@ def nothing_due(standing: Mapping[str, int], *, directory: str, next_due: int) -
     known = counted(sum(standing.values()), "URL")
     parts = ", ".join(f"{number:,} {words}" for words, number in standing.items())
     if next_due:
-        moment = datetime.fromtimestamp(next_due * 3600, UTC).strftime("%Y-%m-%d %H:%M UTC")
-        lines = [f"nothing to fetch now, the next URL is due at {moment}; {known} known: {parts}"]
+        moment = datetime.fromtimestamp(min(next_due, _LAST_HOUR) * 3600, UTC)
+        # A file of other software may name an hour of any year.
+        at = f"at {moment:%Y-%m-%d %H:%M} UTC" if next_due <= _LAST_HOUR else "after the year 9999"
+        lines = [f"nothing to fetch now, the next URL is due {at}; {known} known: {parts}"]
     else:
         lines = [f"nothing to fetch: all {known} known are settled: {parts}"]
     if WITHHELD_ADDRESS in standing:
