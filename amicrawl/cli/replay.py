@@ -17,7 +17,7 @@ import typer
 import amicrawl
 from amicrawl.cli.options import CrawlDirectory, Port, check_directory
 from amicrawl.errors import InputError, UsageError
-from amicrawl.listing import read_crawl_json
+from amicrawl.listing import process_directories, read_crawl_json
 from amicrawl.terminal import counted
 
 PORT = 8652
@@ -43,19 +43,23 @@ def replay(
     """
     check_directory(directory)
     program = _program(wayback, directory)
-    files = [*sorted(directory.glob("*.warc.gz")), *sorted(directory.glob("*.warc.gz.open"))]
+    # Those of the processes are there until their crawl has ended.
+    places = [directory, *process_directories(directory)]
+    endings = ("*.warc.gz", "*.warc.gz.open")
+    files = [file for place in places for each in endings for file in sorted(place.glob(each))]
     if not files:
         raise InputError(f"{directory} has no WARC files. Give the output directory of a crawl.")
     _end_by_signals()
-    with tempfile.TemporaryDirectory(prefix="amicrawl-replay-") as place:
-        indexed = amicrawl.index(files, out=Path(place) / "index")
+    with tempfile.TemporaryDirectory(prefix="amicrawl-replay-") as home:
+        indexed = amicrawl.index(files, out=Path(home) / "index")
         # JSON is YAML; a path may have any character in it.
-        archive = {"index_paths": f"{place}/index/", "archive_paths": f"{directory.absolute()}/"}
-        (Path(place) / "config.yaml").write_text(json.dumps({"collections": {"crawl": archive}}))
+        roots = [f"{each.absolute()}/" for each in places]
+        archive = {"index_paths": f"{home}/index/", "archive_paths": roots}
+        (Path(home) / "config.yaml").write_text(json.dumps({"collections": {"crawl": archive}}))
         said = f"{counted(len(indexed.outcomes), 'file')} indexed; "
         typer.echo(said + _how_to_open(_start_of(directory), port, as_proxy=proxy), err=True)
         mode = ["--proxy", "crawl"] if proxy else []
-        code = _serve([program, "-b", "127.0.0.1", "-p", str(port), "-d", place, *mode])
+        code = _serve([program, "-b", "127.0.0.1", "-p", str(port), "-d", home, *mode])
     if code:
         raise UsageError(f"{program} ended with {code}; see the lines above. Is port {port} taken?")
 

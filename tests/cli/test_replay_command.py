@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -47,3 +48,31 @@ def test_neither_pywb_nor_a_temporary_directory_outlives_the_command(
     assert process.returncode == 0
     assert said.endswith("Stopped.\n")
     assert list((tmp_path / "tmp").iterdir()) == []
+
+
+def test_a_crawl_of_several_processes_is_replayed_before_it_has_ended(tmp_path: Path) -> None:
+    """Its WARC files are in directories of the processes until then."""
+    for number in ("0", "1"):
+        place = tmp_path / "crawl" / "processes" / number
+        place.mkdir(parents=True)
+        archive = open_archive(place, prefix=f"ami-p{number}")
+        archive.store([item(capture(f"http://a.example/{number}", body=b"<p>A page"))])
+        archive.seal()
+        archive.close()
+    (tmp_path / "crawl" / "processes" / "plan.json").write_text("{}")
+    pywb = tmp_path / "wayback"
+    # pywb -b ADDRESS -p PORT -d DIRECTORY
+    pywb.write_text(
+        f'#!/bin/sh\ncp "$6/config.yaml" {tmp_path}\ncat "$6"/index/*.cdxj > {tmp_path}/index\n'
+    )
+    pywb.chmod(0o755)
+    line = [sys.executable, "-m", "amicrawl", "replay", str(tmp_path / "crawl"), "--wayback", str(pywb)]
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "2 files indexed" in done.stderr
+    archives = json.loads((tmp_path / "config.yaml").read_text())["collections"]["crawl"][
+        "archive_paths"
+    ]
+    for number in ("0", "1"):
+        assert f"ami-p{number}-00000.warc.gz" in (tmp_path / "index").read_text()
+        assert f"{tmp_path}/crawl/processes/{number}/" in archives
