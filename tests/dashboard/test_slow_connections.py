@@ -51,14 +51,17 @@ def test_half_requests_keep_no_one_out_and_the_oldest_are_closed(
     assert not is_closed(half_requests[-1])
 
 
-async def served(*, head_seconds: float, most_waiting: int) -> tuple[uvicorn.Server, int]:
+async def served(
+    *, head_seconds: float, most_waiting: int, read_seconds: float = 100, body: bytes = b""
+) -> tuple[uvicorn.Server, int]:
     async def application(_scope: Any, receive: Any, send: Any) -> None:
         while (await receive()).get("more_body"):
             pass
-        await send({"type": "http.response.start", "status": 204, "headers": []})
-        await send({"type": "http.response.body"})
+        headers = [(b"content-length", b"%d" % len(body))] if body else []
+        await send({"type": "http.response.start", "status": 200 if body else 204, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
-    kind = protocol(head_seconds=head_seconds, most_waiting=most_waiting)
+    kind = protocol(head_seconds=head_seconds, most_waiting=most_waiting, read_seconds=read_seconds)
     config = uvicorn.Config(application, http=kind, lifespan="off", log_config=None, port=0, ws="none")
     server = uvicorn.Server(config)
     config.load()
@@ -85,6 +88,28 @@ def test_a_head_that_drips_is_given_up_however_steadily_it_does() -> None:
         return sent
 
     assert asyncio.run(asyncio.wait_for(drip(), 60)) < 1000
+
+
+def test_a_client_that_takes_nothing_of_its_response_is_given_up_and_one_that_does_is_not() -> None:
+    async def read() -> None:
+        body = bytes(8 << 20)
+        server, port = await served(head_seconds=100, most_waiting=9, read_seconds=1, body=body)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        deaf = socket.create_connection(("127.0.0.1", port))
+        deaf.sendall(WHOLE)
+        for _ in range(2):
+            writer.write(WHOLE)
+            await reader.readuntil(b"\r\n\r\n")
+            assert await reader.readexactly(len(body)) == body
+            # Longer than the time that it has: it took all, and waits for nothing.
+            await asyncio.sleep(1.5)
+        while deaf.getsockname() in {each.client for each in server.server_state.connections}:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
+        writer.close()
+        deaf.close()
+        await server.shutdown()
+
+    asyncio.run(asyncio.wait_for(read(), 60))
 
 
 def test_one_connection_too_many_costs_the_one_that_waits_longest() -> None:

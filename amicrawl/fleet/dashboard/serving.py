@@ -38,10 +38,15 @@ HEAD_SECONDS = 10.0
 """From the connection, or the first byte of a further request, to the end of the head."""
 MOST_WAITING = 256
 """Connections that have sent no whole request, or none since the last response."""
+READ_SECONDS = 60.0
+"""For which a client may take nothing of a response that waits for it."""
 
 
 def protocol(
-    *, head_seconds: float = HEAD_SECONDS, most_waiting: int = MOST_WAITING
+    *,
+    head_seconds: float = HEAD_SECONDS,
+    most_waiting: int = MOST_WAITING,
+    read_seconds: float = READ_SECONDS,
 ) -> type[H11Protocol]:
     """Return the class of the connections of one server."""
     waiting: dict[_LimitedConnection, None] = {}
@@ -50,6 +55,7 @@ def protocol(
         def __init__(self, *arguments: Any, **keywords: Any) -> None:
             super().__init__(*arguments, **keywords)
             self.waiting, self.head_seconds, self.most_waiting = waiting, head_seconds, most_waiting
+            self.read_seconds = read_seconds
 
     return LimitedConnection
 
@@ -59,7 +65,9 @@ class _LimitedConnection(H11Protocol):
     """Those that have sent no whole request, the one that waits longest first."""
     head_seconds: float
     most_waiting: int
+    read_seconds: float
     _head_timer: asyncio.TimerHandle | None = None
+    _read_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Wait for a head."""
@@ -85,9 +93,26 @@ class _LimitedConnection(H11Protocol):
         if not self.transport.is_closing():
             self._wait()
 
+    def pause_writing(self) -> None:
+        """Wait for the client to take some of what it is sent."""
+        super().pause_writing()
+        # Closed and not aborted, it would stay for as long as its client likes: to send what is left.
+        self._read_timer = self.loop.call_later(self.read_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        """Go on: the client has taken some."""
+        self._read_no_longer()
+        super().resume_writing()
+
+    def _read_no_longer(self) -> None:
+        if self._read_timer is not None:
+            self._read_timer.cancel()
+            self._read_timer = None
+
     def connection_lost(self, exc: Exception | None) -> None:
         """Leave."""
         self.wait_no_longer()
+        self._read_no_longer()
         super().connection_lost(exc)
 
     def _wait(self) -> None:
