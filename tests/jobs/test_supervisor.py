@@ -154,6 +154,21 @@ class SlowBucketDisk(Disk):
         return super().create(path)
 
 
+def shipped_elsewhere(run: Pipelines, tmp_path: Path) -> str:
+    """Ship the first job to the bucket as another machine does; return the name of its directory."""
+    base, bucket = f"a.example-inf-20260101-000000-{IDENTS[0][:5]}", tmp_path / "bucket"
+    crawled = tmp_path / "elsewhere" / base
+    (crawled / "frontier").mkdir(parents=True)
+    (crawled / "frontier" / "super").write_bytes(b"a super block")
+    (crawled / "crawl.json").write_text('{"format": 1, "files": []}')
+    bucket.mkdir()
+    ship(crawled, path_of(bucket.as_uri(), base), disk=Disk())
+    claim = {"token": "1", "attempt": "1", "state": "queued", "queued_at": "1700000000"}
+    claim |= {"directory": base, "store": "elsewhere", "shipped": "1"}
+    raw(run.store).hset(run.store.keys.claim(IDENTS[0]), mapping=claim)
+    return base
+
+
 def let_leases_pass(run: Pipelines, ident: str, *, leases: int = 2) -> None:
     """Turn the pipelines for as long as *leases* leases last by the clock of Redis; it may not lapse."""
     client = raw(run.store)
@@ -642,18 +657,8 @@ def test_a_job_is_kept_while_its_files_are_fetched_for_longer_than_a_lease(
     run: Pipelines, tmp_path: Path
 ) -> None:
     """Until a slow bucket has given the files, the pipeline renews the lease for the crawl."""
-    base, bucket = f"a.example-inf-20260101-000000-{IDENTS[0][:5]}", (tmp_path / "bucket").as_uri()
-    crawled = tmp_path / "elsewhere" / base
-    (crawled / "frontier").mkdir(parents=True)
-    (crawled / "frontier" / "super").write_bytes(b"a super block")
-    (crawled / "crawl.json").write_text('{"format": 1, "files": []}')
-    (tmp_path / "bucket").mkdir()
-    ship(crawled, path_of(bucket, base), disk=Disk())
     submit(run, IDENTS[0])
-    claim = {"token": "1", "attempt": "1", "state": "queued", "queued_at": "1700000000"}
-    claim |= {"directory": base, "store": "elsewhere", "shipped": "1"}
-    raw(run.store).hset(run.store.keys.claim(IDENTS[0]), mapping=claim)
-
+    bucket, base = (tmp_path / "bucket").as_uri(), shipped_elsewhere(run, tmp_path)
     disk = SlowBucketDisk()
     options = PipelineOptions(failures_borne=1, slots=1)
     slow = run.start("one", options=options, bucket=bucket, disk=disk)
@@ -669,6 +674,34 @@ def test_a_job_is_kept_while_its_files_are_fetched_for_longer_than_a_lease(
     assert (found["attempt"], found["resumed"], found.get("failures", "0")) == ("2", "resumed", "0")
     assert (tmp_path / "data" / base / "frontier" / "super").read_bytes() == b"a super block"
     assert not (tmp_path / "other" / base).exists()
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_a_pipeline_ends_by_the_third_signal_although_a_bucket_does_not_go_on(
+    run: Pipelines, tmp_path: Path, *, sent: bool
+) -> None:
+    """While files are fetched before a crawl, or sent after it."""
+    submit(run, IDENTS[0], "long")
+    if sent:
+        (tmp_path / "bucket").mkdir()
+    else:
+        shipped_elsewhere(run, tmp_path)
+    disk = SlowBucketDisk()
+    pipeline = run.start(bucket=(tmp_path / "bucket").as_uri(), disk=disk)
+    try:
+        if sent:
+            run.turn(lambda: raw(run.store).hget(IDENTS[0], "items_downloaded"))
+            pipeline.signalled()
+        run.turn(disk.is_copying.is_set)
+        for _ in range(3):
+            pipeline.signalled()
+        run.turn(lambda: pipeline.is_over, seconds=30)
+        assert not disk.permitted.is_set()
+    finally:
+        disk.permitted.set()
+    claim = raw(run.store).hgetall(run.store.keys.claim(IDENTS[0]))
+    assert (claim["state"], claim.get("shipped")) == ("queued", None if sent else "1")
+    assert raw(run.store).lrange("pending", 0, -1) == [IDENTS[0]]
 
 
 def test_a_job_that_redis_loses_before_its_crawl_has_begun_is_written_back(

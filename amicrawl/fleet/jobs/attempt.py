@@ -120,6 +120,14 @@ class Attempt:
             self.child.kill()
             self.exit_code = self.child.poll()
 
+    def give_up_copying(self) -> None:
+        """Wait no longer for what is copied, which a bucket may hold up; nothing of it is counted on."""
+        if self.copying is not None and not self.copying.is_over:
+            self.fault = self.fault or "its files were not copied to the end"
+            self.pulse.lose(self.fault)
+            self.copying.stop()
+            self.copying = None
+
 
 def take_directory(directory: Path, claim: Claim, *, disk: Disk) -> None:
     """Fence *directory* for *claim*; raises UsageError while another process has it.

@@ -233,8 +233,7 @@ class Supervisor(ABC, Generic[Unit]):
         if self._hurry_since is not None and now - self._hurry_since >= HURRY:
             for attempt in self.attempts:
                 attempt.kill("it was to stop at once")
-                if attempt.copying is not None:
-                    attempt.copying.stop()
+                attempt.give_up_copying()
             if self._outage.failures and self.attempts:
                 units = ", ".join(attempt.claim.unit for attempt in self.attempts)
                 self._report(
