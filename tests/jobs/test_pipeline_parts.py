@@ -641,6 +641,18 @@ def test_a_job_that_is_aborted_before_its_files_are_fetched_says_where_they_are(
     assert end == f"Finished RsyncUpload for Item {IDENT}: the job was aborted\n"
 
 
+def test_a_pipeline_does_not_drain_since_one_of_its_name_was_to(store: JobStore, tmp_path: Path) -> None:
+    """As in a container, whose processes have the same host name and number each time."""
+    identity = PipelineIdentity("h", "h.example", 7, "nick-1")
+    killed, restarted = PipelineRecord(store, identity), PipelineRecord(store, identity)
+    killed.report("Running", 0.0, figures(tmp_path), slots=1, running=0)
+    tell_to_drain(store, "nick-1")
+    assert killed.report("Running", 0.0, figures(tmp_path), slots=1, running=0) == "release"
+    assert restarted.report("Running", 0.0, figures(tmp_path), slots=1, running=0) == ""
+    tell_to_drain(store, "nick-1", how="finish")
+    assert restarted.report("Running", 0.0, figures(tmp_path), slots=1, running=0) == "finish"
+
+
 def test_a_pipeline_is_told_to_drain_by_its_name_or_key(store: JobStore, tmp_path: Path) -> None:
     record = PipelineRecord(store, PipelineIdentity("h", "h.example", 7, "nick-1"))
     assert record.key == "pipeline:" + hashlib.md5(b"h:h.example:7").hexdigest()

@@ -94,6 +94,7 @@ class PipelineRecord:
     def __init__(self, store: JobStore, identity: PipelineIdentity, *, store_id: str = "") -> None:
         self._store = store
         self.key = store.keys.pipeline(identity.hash)
+        self._is_begun = False
         self._clock_is_off = 0.0
         """By how many seconds the clock of Redis was ahead when it last responded."""
         self._fields = {
@@ -125,6 +126,9 @@ class PipelineRecord:
         }
         keys = self._store.keys
         with self._store.responding(), self._store.client.pipeline(transaction=False) as pipe:
+            if not self._is_begun:
+                # In a container, one that was killed while it drained had this name, too.
+                pipe.hdel(self.key, DRAIN_FIELD)
             pipe.hset(self.key, mapping=fields)
             pipe.sadd(keys.pipelines, self.key)
             pipe.publish(keys.pipeline_updates, self.key)
@@ -132,6 +136,7 @@ class PipelineRecord:
             pipe.time()
             # A key of a wrong type, `pipelines` as a list for one, must not keep us from work.
             *_, drain, moment = pipe.execute(raise_on_error=False)
+        self._is_begun = True
         if isinstance(moment, tuple):
             self._clock_is_off = moment[0] + moment[1] / 1e6 - now
         return drain if drain in DRAINS else ""
