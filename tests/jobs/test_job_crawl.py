@@ -218,4 +218,7 @@ def test_the_list_of_a_list_job_is_fetched_and_its_lines_are_crawled(
     paths = sorted(str(row["url"]).removeprefix(server.url) for row in rows_of(tmp_path / "out"))
     assert paths == ["/a", "/b", "/i.png"]
     assert "status 404" in refused.stderr
+    client = redis_server.client()
+    assert client.lrange("pending-ao", 0, -1) == [gone], "nobody else would give it back"
+    assert client.hget(f"amicrawl:claim:{gone}", "failures") == "1"
     assert json.loads((tmp_path / "out" / "job.json").read_text())["unit"] == ident

@@ -111,8 +111,11 @@ def open_job(
 
 
 @contextmanager
-def lease_kept(job: HeldJob) -> Iterator[None]:
-    """Renew the lease of *job* while the block runs, for `OPENING` at most: no link does it yet."""
+def starting(job: HeldJob) -> Iterator[None]:
+    """Renew the lease of *job* while the block runs, for `OPENING` at most: no link does it yet.
+
+    One that was claimed by hand is given back where the block fails, since no pipeline does that.
+    """
     claims, over = Claims(job.store), threading.Event()
 
     def renew() -> None:
@@ -126,6 +129,11 @@ def lease_kept(job: HeldJob) -> Iterator[None]:
     thread.start()
     try:
         yield
+    except AmicrawlError as error:
+        if job.by_hand:
+            with suppress(AmicrawlError):
+                claims.give_back(job.copy.unit, job.copy.token, Happened.CRASHED, why=str(error))
+        raise
     finally:
         over.set()
         thread.join()

@@ -25,7 +25,7 @@ from amicrawl.crawlfile import parsed_toml, read_crawl_file
 from amicrawl.disk import Disk, replace_file
 from amicrawl.errors import InputError, UsageError
 from amicrawl.fleet.jobs import lookup
-from amicrawl.fleet.jobs.crawl.opening import HeldJob, lease_kept, open_job
+from amicrawl.fleet.jobs.crawl.opening import HeldJob, open_job, starting
 from amicrawl.urls import without_userinfo
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ def open_job_of(
             crawler.settings.set(name, value, "cmdline")
     directory = CrawlConfig.from_settings(dict(crawler.settings)).directory
     job = open_job(arguments.ident, crawler.settings, directory=directory)
-    with lease_kept(job):
+    with starting(job):
         take_settings(job, crawler.settings)
         config = CrawlConfig.from_settings(dict(crawler.settings))
         site = SiteArguments.parse(arguments_of(job, config))
