@@ -155,6 +155,10 @@ class Pipeline(Supervisor[JobAttempt]):
             self._drain(Mode.FINISHES if drain == "finish" else Mode.RELEASES, "the pipeline's record")
         self._reaper.reap(ours=[each.ident for each in self.attempts if not each.has_ended])
 
+    def _is_lost(self, claim: Claim, ours: Claim) -> bool:
+        # An older one means that Redis was put back in time: the crawl writes its job again.
+        return claim.token >= ours.token and super()._is_lost(claim, ours)
+
     def _held(self, attempt: JobAttempt, now: float) -> None:
         self._ending.say(attempt)
         if self._workshop.state_bucket and attempt.pulse.has_begun:

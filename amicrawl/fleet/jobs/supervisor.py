@@ -188,7 +188,7 @@ class Supervisor(ABC, Generic[Unit]):
         looks = self._claims.look([attempt.claim.unit for attempt in watched])
         responded = time.monotonic()
         for attempt, (claim, left) in zip(watched, looks, strict=True):
-            if claim is not None and _is_lost(claim, attempt.claim):
+            if claim is not None and self._is_lost(claim, attempt.claim):
                 attempt.is_lost, attempt.is_waiting = True, False
                 why = "its claim is another owner's now"
                 attempt.pulse.lose(why)
@@ -206,6 +206,10 @@ class Supervisor(ABC, Generic[Unit]):
                 self._begin(attempt)
             if attempt.is_running and attempt.pulse.is_hung(responded):
                 attempt.kill("it has not renewed its lease: it hangs, or does not reach Redis")
+
+    def _is_lost(self, claim: Claim, ours: Claim) -> bool:
+        """Tell whether *claim*, which Redis has of the same unit, ends *ours*."""
+        return claim.token != ours.token or claim.state != "held"
 
     def _act_on_signals(self) -> None:
         while self._signals:
@@ -272,8 +276,3 @@ _WHAT_NOW = {
     Mode.RELEASES: "those in slots are stopped and given back",
     Mode.HURRIES: "those in slots seal their files at once and are given back",
 }
-
-
-def _is_lost(claim: Claim, ours: Claim) -> bool:
-    """Tell whether *claim*, which Redis has, ends *ours*; an older one means that Redis was put back."""
-    return claim.token > ours.token or (claim.token == ours.token and claim.state != "held")
