@@ -47,6 +47,8 @@ _KINDS = {
 """Chromium's words for what a request is for, by the values of `Sec-Fetch-Dest`."""
 _LONG = 10.0
 """Seconds after which an exchange does not hold a page any more: a long poll, or a stream."""
+TOO_LONG = "its body is longer than a browser may send here"
+"""Why a request with such a body is not sent."""
 _ENDLESS = b"text/event-stream"
 _LOOK = 0.05
 """Seconds between two looks at a host that serves other requests."""
@@ -174,6 +176,8 @@ class PageExchanges:
     def _over_budget(self, request: BrowserRequest) -> Excluded | None:
         """Return which limit of the page keeps *request* out, or None."""
         config = self._crawl.config
+        if request.is_cut:
+            return Excluded(Failure.REFUSED_BY_CRAWL, TOO_LONG)
         if request.field(b"upgrade").lower() == b"websocket":
             return Excluded(Failure.REFUSED_BY_CRAWL, "a WebSocket, which no archive can replay")
         if self._requests >= config.browser_page_requests:

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from amicrawl.browser.authority import KeyOfProxy
-from amicrawl.browser.exchanges import kind_of, reply_of
+from amicrawl.browser.exchanges import TOO_LONG, kind_of, reply_of
 from amicrawl.browser.proxy import BrowserProxy, BrowserRequest, ProxyReply
 from amicrawl.capture import Failure, final_url
 from amicrawl.crawl import CrawlExtension, make_wire_of_guest
@@ -102,10 +102,12 @@ class BrowserOfGuest(CrawlExtension):
         if isinstance(target, Refused) or self._wire is None:
             return ProxyReply(0)
         provenance = OF_SEED if kind_of(request) == "document" else _REQUISITE
-        if request.field(b"upgrade").lower() == b"websocket":
+        is_socket = request.field(b"upgrade").lower() == b"websocket"
+        if is_socket or request.is_cut:
+            reason = "a WebSocket, which no archive can replay" if is_socket else TOO_LONG
             await self._run.record_skipped(
-                Seed(request.url), Failure.REFUSED_BY_CRAWL, "a WebSocket, which no archive can replay",
-                provenance, resource_type="websocket",
+                Seed(request.url), Failure.REFUSED_BY_CRAWL, reason,
+                provenance, resource_type=kind_of(request),
             )  # fmt: skip
             return ProxyReply(403)
         fields, hidden = self._run.credentials.added_to_browsers(request.fields, target)

@@ -52,6 +52,8 @@ class BrowserRequest(NamedTuple):
     fields: Fields
     """As Chromium wrote them, without those that are for a proxy."""
     body: bytes = b""
+    is_cut: bool = False
+    """Whether there was more of a body than is taken, so that no server may get it: the reply is 413."""
 
     def field(self, name: bytes) -> bytes:
         """Return the value of the field *name* (lower case); empty for none."""
@@ -173,8 +175,10 @@ class BrowserProxy:
                     await stream.secure(self._context, rest)
                     rest = b""
                 continue
-            request = _browser_request(head, body, origin)
-            reply = await handler(request) if stream.room.is_enough else ProxyReply(413)
+            request = _browser_request(head, body, origin, is_cut=not stream.room.is_enough)
+            reply = await handler(request)
+            if request.is_cut:
+                reply = ProxyReply(413)
             if not reply.status:
                 return
             await _send(stream, reply, is_head=request.method == "HEAD")
@@ -326,7 +330,7 @@ def _origin(target: bytes, *, is_secure: bool) -> str:
     return f"{scheme}://{target.removesuffix(port).decode('latin-1')}"
 
 
-def _browser_request(head: h11.Request, body: bytes, origin: str) -> BrowserRequest:
+def _browser_request(head: h11.Request, body: bytes, origin: str, *, is_cut: bool) -> BrowserRequest:
     fields = []
     for name, value in head.headers.raw_items():
         key = name.lower()
@@ -335,7 +339,11 @@ def _browser_request(head: h11.Request, body: bytes, origin: str) -> BrowserRequ
         # To a server, Chromium sends the same word by the other name.
         fields.append((b"Connection" if key == b"proxy-connection" else name, value))
     return BrowserRequest(
-        head.method.decode("latin-1"), origin + head.target.decode("latin-1"), fields, body
+        head.method.decode("latin-1"),
+        origin + head.target.decode("latin-1"),
+        fields,
+        b"" if is_cut else body,
+        is_cut,
     )
 
 

@@ -171,6 +171,7 @@ def test_rules_of_the_crawl_hold_for_what_a_page_requests(tmp_path: Path) -> Non
     ]  # fmt: skip
     script = "".join(f"fetch({url!r}).catch(() => 0); " for url in wanted)
     script += "new WebSocket('ws://' + location.host + '/socket');"
+    script += "fetch('/much', {method: 'POST', body: new Uint8Array(17 << 20)});"
 
     def site(head: bytes) -> bytes:
         path = path_of(head)
@@ -192,6 +193,7 @@ def test_rules_of_the_crawl_hold_for_what_a_page_requests(tmp_path: Path) -> Non
     assert said[f"http://10.1.2.3:{other}/private"].startswith("address-refused")
     assert said[f"http://[::1]:{other}/"].startswith("address-refused")
     assert "WebSocket" in said[f"{server.url}/socket"]
+    assert "its body is longer" in said[f"{server.url}/much"]
     assert all(
         row["page"]
         for row in rows(tmp_path)

@@ -218,7 +218,10 @@ def test_a_body_beyond_the_limit_is_refused_and_not_kept() -> None:
 def test_bodies_of_all_connections_together_are_bounded() -> None:
     release, holds = asyncio.Event(), asyncio.Semaphore(0)
 
-    async def hold(_: BrowserRequest) -> ProxyReply:
+    async def hold(request: BrowserRequest) -> ProxyReply:
+        if request.is_cut:
+            assert request.body == b""
+            return ProxyReply(403)
         holds.release()
         await release.wait()
         return ProxyReply(200)
