@@ -25,6 +25,7 @@ from amicrawl.errors import InputError, UsageError
 from amicrawl.reading import Members
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
     from pathlib import Path
 
@@ -122,6 +123,17 @@ def check_gathered(directory: Path) -> None:
             f"{directory} has a crawl in {len(parts)} processes that has not ended. Start its command "
             "again, which resumes it and puts the directory together, and then this."
         )
+
+
+def check_tables(directory: Path, tables: Iterable[str]) -> None:
+    """Raise InputError where one of *tables*, relative to *directory*, is of such a killed crawl.
+
+    The rows of its processes, and of earlier crawls, may be in several of them.
+    """
+    for name in tables:
+        above, _, below = f"/{name}".partition(f"/{PROCESSES}/")
+        if below:
+            check_gathered(directory / above.removeprefix("/"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -405,6 +405,27 @@ def test_what_a_killed_command_left_in_a_directory_does_not_count(inputs: Path) 
     assert archive_files([made / "b.open"]) == [made / "b.open" / "x.warc.gz"]
 
 
+@pytest.mark.parametrize("named", [".", "crawl"])
+def test_tables_of_a_crawl_that_was_killed_while_they_were_joined_are_not_added_up(
+    named: str, inputs: Path
+) -> None:
+    """The rows of earlier crawls are in two of them then, and soon those of its processes."""
+    crawl = inputs / "crawls" / "crawl"
+    (crawl / "processes" / "0").mkdir(parents=True)
+    (crawl / "processes" / "plan.json").write_text("{}")
+    for name in (
+        "captures.parquet",
+        "processes/captures-before.parquet",
+        "processes/0/captures.parquet",
+    ):
+        (crawl / name).write_bytes((inputs / "table").read_bytes())
+    for read in (files_of, table_files):
+        with pytest.raises(InputError, match=r"crawl has a crawl in 1 processes .* Start its command"):
+            read(inputs / "crawls" / named)
+    (crawl / "processes" / "plan.json").unlink()
+    assert len(files_of(inputs / "crawls" / named)) == 3
+
+
 def test_a_kind_that_is_not_known_is_refused() -> None:
     with pytest.raises(UsageError, match="cdx12"):
         read_counts(["-"], kind="cdx12")

@@ -17,6 +17,7 @@ from amicrawl.archive.lines import ARCHIVE_BEGINS, PARQUET_BEGINS, refuse_collec
 from amicrawl.archive.location import Location, is_uri, reachable
 from amicrawl.disk import is_unfinished
 from amicrawl.errors import InputError
+from amicrawl.listing import check_tables
 from amicrawl.reading import GZIP_MAGIC, ZSTD_MAGIC
 
 if TYPE_CHECKING:
@@ -41,8 +42,8 @@ class InputFile(NamedTuple):
 def files_of(name: str | os.PathLike[str]) -> list[InputFile]:
     """Return the files that make up the input *name*, a path or a URI, in their order.
 
-    Raises InputError where there are none, or a part of a cluster is missing; UsageError for a directory
-    that has every line twice.
+    Raises InputError where there are none, a part of a cluster is missing, or several processes of a
+    killed crawl have theirs; UsageError for a directory that has every line twice.
     """
     name = os.fspath(name)
     if name == STDIN:
@@ -52,7 +53,10 @@ def files_of(name: str | os.PathLike[str]) -> list[InputFile]:
     if size is not None:
         return [InputFile(location, size)]
     below = {file: size for file, size in below.items() if not is_unfinished(file)}
-    found = _shards(location, below) or [file for file in below if file.endswith(".parquet")]
+    tables = [file for file in below if file.endswith(".parquet")]
+    if location.path is not None:
+        check_tables(location.path, tables)
+    found = _shards(location, below) or tables
     if not found:
         refuse_collection(name, below)
         found = [file for file in below if file.endswith(_INDEX)] or [

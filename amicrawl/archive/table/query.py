@@ -38,6 +38,7 @@ from amicrawl.archive.table.named_queries import (
 from amicrawl.archive.table.read_only_sql import refuse_writing, statements_of
 from amicrawl.disk import is_unfinished
 from amicrawl.errors import InputError, OutputError, UsageError
+from amicrawl.listing import check_tables
 from amicrawl.parquet import ParquetTable
 
 if TYPE_CHECKING:
@@ -254,6 +255,7 @@ def table_files(path: Path) -> list[Path]:
     try:
         if path.is_dir():
             found = [each for each in sorted(path.rglob("*.parquet")) if _counts(each.relative_to(path))]
+            check_tables(path, (each.relative_to(path).as_posix() for each in found))
         elif path.exists():
             return [path.absolute()]
         else:
