@@ -285,12 +285,11 @@ class Gates:
                 self._delays[host] = seconds
 
     def lift(self, host: int) -> None:
-        """Open the gate of *host* and drop its delay: it was given up and gets no more requests.
+        """Open the gate of *host*, which was given up and gets no more requests.
 
-        Requests that are still in flight keep their place until `end`.
+        Its delay stays: where one that is in flight is responded to after all, the host is back, and is
+        contacted no faster than before. Requests that are still in flight keep their place until `end`.
         """
-        self._delays.pop(host, None)
-        self._wished.pop(host, None)
         gate = self._gates.get(host)
         if gate is None:
             return

@@ -139,15 +139,16 @@ def test_a_host_cannot_be_shut_for_ever(endless: float) -> None:
     assert gates.may_start(HOST, 0.0)
 
 
-def test_a_lifted_gate_is_open_and_its_delay_forgotten() -> None:
-    gates = Gates(1.0, 1)
+def test_a_lifted_gate_is_open_and_a_host_that_comes_back_has_its_delay_again() -> None:
+    gates = Gates(1.0, 1, delays={OTHER: 30.0})
     gates.set_delay(HOST, 60.0)
-    gates.keep_shut(HOST, 1000.0)
-    gates.lift(HOST)
-    assert gates.may_start(HOST, 0.0)
-    gates.start(HOST, 5.0)
-    gates.end(HOST, 5.0)
-    assert gates.opens_at(HOST) == 6.0
+    for host, seconds in ((HOST, 60.0), (OTHER, 30.0)):
+        gates.keep_shut(host, 1000.0)
+        gates.lift(host)
+        assert gates.may_start(host, 0.0)
+        gates.start(host, 5.0)
+        gates.end(host, 5.0)
+        assert gates.opens_at(host) == 5.0 + seconds
 
 
 def test_lifting_a_gate_leaves_requests_in_flight_where_they_are() -> None:
