@@ -240,6 +240,18 @@ def test_a_table_of_captures_says_which_pages_are_whole(crawled: Path, tmp_path:
         pages_in_table(warcs_of(crawled)[0])
 
 
+@pytest.mark.parametrize("date", ["2026-13-45T99:99:99Z", "0000-00-00T00:00:00Z", "20261345999999", "x"])
+def test_a_page_of_no_day_of_the_calendar_is_not_listed(date: str, tmp_path: Path) -> None:
+    """A replay tool would order its pages by a time that is none."""
+    block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<title>A page</title>"
+    head = (
+        "WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: http://a.example/\r\n"
+        f"WARC-Date: {date}\r\nContent-Type: application/http\r\nContent-Length: {len(block)}\r\n\r\n"
+    )
+    (tmp_path / "a.warc.gz").write_bytes(gzip.compress(head.encode() + block + b"\r\n\r\n"))
+    assert pack([tmp_path / "a.warc.gz"], tmp_path / "a.wacz").pages == 0
+
+
 def test_a_table_says_nothing_of_the_files_of_another_crawl_that_have_its_names(tmp_path: Path) -> None:
     for name in ("2", "4"):
         (tmp_path / name).mkdir()

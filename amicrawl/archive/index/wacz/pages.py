@@ -15,6 +15,7 @@ import os
 import re
 from collections import OrderedDict
 from contextlib import contextmanager
+from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.archive.index.derivatives.page import characters, decoded_page, tags
@@ -99,11 +100,15 @@ def title_of(content: bytes, content_type: str = "") -> str:
 
 
 def _moment(date: str) -> str:
-    """Return the date of a record by RFC 3339; empty where it is none."""
-    if _MOMENT.fullmatch(date):
-        return date
-    parts = _DIGITS.match(date)
-    return "{}-{}-{}T{}:{}:{}Z".format(*parts.groups()) if parts else ""
+    """Return the date of a record by RFC 3339; empty where it is none, such as that of a 13th month."""
+    if not _MOMENT.fullmatch(date):
+        parts = _DIGITS.match(date)
+        date = "{}-{}-{}T{}:{}:{}Z".format(*parts.groups()) if parts else ""
+    try:
+        datetime.fromisoformat(date[:19])
+    except ValueError:
+        return ""
+    return date
 
 
 class PageList:
