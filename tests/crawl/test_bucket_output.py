@@ -236,7 +236,8 @@ def test_a_bucket_that_stays_away_is_given_up_at_the_end() -> None:
     sending = uploader(sender)
     sending.start()
     sending.end([file(str(number)) for number in range(100)])
-    assert sender.requested <= 3 * LAST_TRIES
+    # One may be under way before the end has begun.
+    assert sender.requested <= 3 * LAST_TRIES + 1
     assert sending.fault(Path("out"), "s3://b/p", remove=False) is not None
 
 
