@@ -228,7 +228,7 @@ def hours_of_http_date(text: str) -> int:
 
 _HOUR = 3600
 _LAST_HOUR = 70_389_527
-"""The last of the year 9999: later ones, which a file may name, are no dates that can be written."""
+"""The last of the year 9999: later ones, which a file may name, cannot be written as a date."""
 _SOURCES = {int(source): source for source in Source}
 
 
