@@ -31,6 +31,7 @@ _REQUISITE_TYPE = re.compile(
 _MAX_AGE = re.compile(rb"(?:^|[,\s])max-age=([0-9]{1,9})")
 _EACH, _EACH_FIELD = 900, 130
 """Bytes that Python takes for a response, and for a field of it, besides their words; measured."""
+_EVENTS = b"text/event-stream"
 _LASTING = frozenset({200, 301, 308, 404, 410})
 
 
@@ -81,7 +82,8 @@ class ArchivedResponses:
 
         Then a server is contacted, and `done` has to be called afterwards, whatever came of it.
         """
-        if request.method != "GET":
+        # A stream of events does not end: a second one would wait for as long as its page is open.
+        if request.method != "GET" or _EVENTS in request.field(b"accept"):
             return None
         while (waiting := self._under_way.get(request.url)) is not None:
             await asyncio.shield(waiting)

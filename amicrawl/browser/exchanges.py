@@ -49,6 +49,7 @@ _LONG = 10.0
 """Seconds after which an exchange does not hold a page any more: a long poll, or a stream."""
 TOO_LONG = "its body is longer than a browser may send here"
 """Why a request with such a body is not sent."""
+_OVER = Excluded(Failure.REFUSED_BY_CRAWL, "its page was over before")
 _ENDLESS = b"text/event-stream"
 _LOOK = 0.05
 """Seconds between two looks at a host that serves other requests."""
@@ -152,7 +153,7 @@ class PageExchanges:
         except asyncio.CancelledError:
             if not self._closing:
                 raise
-            await self._exclude(request, Excluded(Failure.REFUSED_BY_CRAWL, "its page was over before"))
+            await self._exclude(request, _OVER)
             return ProxyReply(503)
 
     async def _carried_out(self, request: BrowserRequest) -> ProxyReply:
@@ -165,6 +166,8 @@ class PageExchanges:
             self.used.setdefault(request.url, reply.status)
             return reply
         try:
+            if self._closing:
+                return await self._exclude(request, _OVER)
             if (excluded := self._over_budget(request)) is not None:
                 return await self._exclude(request, excluded)
             if (excluded := await self._crawl.excludes(request.url, self._offer)) is not None:

@@ -121,6 +121,15 @@ def test_responses_that_are_nearly_all_fields_are_bounded_too() -> None:
     assert 500_000 < after - before < 2_500_000
 
 
+def test_a_stream_of_events_does_not_wait_for_another() -> None:
+    async def act() -> list[object]:
+        responses = ArchivedResponses(clock=Clock())
+        requested = BrowserRequest("GET", URL, [(b"Accept", b"text/event-stream")])
+        return [await asyncio.wait_for(responses.find(requested), 10) for _ in range(2)]
+
+    assert asyncio.run(act()) == [None, None]
+
+
 def test_two_pages_that_want_the_same_at_once_request_it_once() -> None:
     async def act() -> list[str]:
         responses, order = ArchivedResponses(clock=Clock()), []

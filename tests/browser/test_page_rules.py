@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import threading
 import time
@@ -12,6 +13,7 @@ from browser.browsing_site import crawl_pages, needs_chromium, path_of, response
 from loopback import RawServer
 
 if TYPE_CHECKING:
+    import socket
     from pathlib import Path
 
 pytestmark = needs_chromium
@@ -82,6 +84,36 @@ def test_what_a_page_wants_of_another_host_follows_what_that_host_wants(tmp_path
     assert done.returncode == 0, done.stderr
     assert at["/after"] - at["/busy"] >= 1
     assert abs(at["/2"] - at["/1"]) >= DELAY
+
+
+class TrickleServer(RawServer):
+    """Does so, but for `/slow`, whose response goes on for as long as the browser wants it."""
+
+    def _serve(self, connection: socket.socket) -> None:
+        head = connection.recv(65536)
+        self.requests.append(head)
+        if path_of(head) != "/slow":
+            connection.sendall(self._respond(head))
+            return
+        with contextlib.suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n")
+            while True:
+                connection.sendall(b"more ")
+                time.sleep(0.1)
+
+
+def test_what_waits_for_the_same_response_is_not_requested_when_its_page_is_over(tmp_path: Path) -> None:
+    def site(_: bytes) -> bytes:
+        fetched = b"fetch('/slow', {cache: 'no-store'});"
+        return response(b"<p>text</p><script>" + 2 * fetched + b"</script>")
+
+    with TrickleServer(site) as server:
+        done = crawl_pages(f"{server.url}/", tmp_path, {"AMICRAWL_BROWSER_PAGE_TIME": "4"})
+        requested = [path_of(head) for head in server.requests]
+    assert done.returncode == 0, done.stderr
+    assert requested.count("/slow") == 1
+    said = [row["error"] for row in rows(tmp_path) if row["url"].endswith("/slow")]
+    assert sorted(said) == ["", "refused-by-crawl: its page was over before"]
 
 
 def test_a_page_is_read_as_by_a_reader_and_requests_few_from_a_host_at_once(tmp_path: Path) -> None:
