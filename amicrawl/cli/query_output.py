@@ -229,6 +229,8 @@ def _value(scalar: Any) -> Any:
     except (OverflowError, ValueError):
         try:
             return scalar.cast(pa.string()).as_py()
+        except MemoryError:  # Arrow's is an ArrowException, too
+            raise
         except pa.ArrowException as error:
             raise UsageError(
                 f"The result has a {str(scalar.type)[:80]} with a time that cannot be shown. Select its "
