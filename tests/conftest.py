@@ -228,3 +228,11 @@ def _nothing_is_written_beside_the_project() -> Generator[None]:
     after = {path.name for path in TESTS.parent.iterdir() if not path.name.startswith(".")}
     left = after - before - _IGNORED
     assert not left, f"written into the folder of the project by a test of this run: {sorted(left)}"
+
+
+@pytest.fixture
+def hangup_counts() -> Generator[None]:
+    """Start children for which a closed terminal counts, also where the tests run under nohup."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -16,6 +16,7 @@ from record.exchanges import capture, item, open_archive
 pytestmark = pytest.mark.slow
 
 
+@pytest.mark.usefixtures("hangup_counts")
 @pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
 def test_neither_pywb_nor_a_temporary_directory_outlives_the_command(
     ended_by: signal.Signals, tmp_path: Path

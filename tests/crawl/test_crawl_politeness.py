@@ -128,7 +128,7 @@ def test_a_crawl_without_room_on_the_disk_requests_nothing_and_can_be_stopped(tm
     with RawServer(lambda _: page(b"x")) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/{n}" for n in range(5)])
         child = warm_processes.Popen(
-            command(seeds, tmp_path / "out", settings={"AMICRAWL_PAUSE_FREE": str(10**18)}),
+            command(seeds, tmp_path / "out", settings={"AMICRAWL_PAUSE_FREE": str(2**53)}),
             cwd=PROJECT,
             env=environment(),
             stdout=subprocess.DEVNULL,

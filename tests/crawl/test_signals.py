@@ -19,7 +19,7 @@ from loopback import PROJECT, RawServer, command, environment, page, write_lines
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -127,14 +127,6 @@ def test_a_crawl_that_waits_for_standard_input_can_be_stopped(tmp_path: Path) ->
     assert child.stderr is not None
     child.stdin.close()
     child.stderr.close()
-
-
-@pytest.fixture
-def hangup_counts() -> Iterator[None]:
-    """Start children for which a closed terminal counts, also where the tests run under nohup."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    yield
-    signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.usefixtures("hangup_counts")

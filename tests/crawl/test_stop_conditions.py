@@ -72,7 +72,7 @@ def test_a_limit_has_an_exit_code_of_its_own(tmp_path: Path, reason: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("limits", "reason"), [({"stop_time": 1e-9}, "limit-time"), ({"stop_free": 10**18}, "limit-disk")]
+    ("limits", "reason"), [({"stop_time": 1e-9}, "limit-time"), ({"stop_free": 2**53}, "limit-disk")]
 )
 def test_clock_and_disk_are_looked_at_while_nothing_is_counted(
     tmp_path: Path, limits: dict[str, Any], reason: str
