@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from amicrawl.fetch.tls import TlsLayer
 
 _READ = 64 * 1024
+_CLOSED = "The connection was closed."
 _NO_CLOSURE_ALERT = "The connection was ended without the closing message of TLS."
 # Linux's struct tcp_info: milliseconds since data was last received, at this offset.
 _LAST_RECEIVED = struct.Struct("=52xI")
@@ -64,7 +65,7 @@ class Connection(asyncio.Protocol):
     """A connection to one address; `receiver` is called from the loop, in the order of events."""
 
     __slots__ = (
-        "_fault", "_layers", "_transport", "address", "blocked", "descriptor", "kept", "open",
+        "_ended", "_fault", "_layers", "_transport", "address", "blocked", "descriptor", "kept", "open",
         "receiver", "tls", "write",
     )  # fmt: skip
 
@@ -83,6 +84,8 @@ class Connection(asyncio.Protocol):
         """What `backlog` was when the system last took less than it was given; 0: it took all."""
         self.kept: Receiver | None = None
         """Its receiver between two requests, once the pool has kept it."""
+        self._ended = ""
+        """Why it is not open any more."""
         # Not the error: its traceback leads here, which would be a cycle.
         self._fault: tuple[str, Failure] | None = None
 
@@ -118,6 +121,18 @@ class Connection(asyncio.Protocol):
         """Return what came before the connection had a use: a server may speak first."""
         return self.receiver.take() if isinstance(self.receiver, Conversation) else b""
 
+    def converse(self) -> Conversation:
+        """Return what reads from now on; where the connection has ended, it says so at once.
+
+        A peer may close before this program gets to the next step.
+        """
+        talk = Conversation()
+        if self.open:
+            self.receiver = talk
+        else:
+            talk.closed(self._ended)
+        return talk
+
     def spoke_first(self) -> bool:
         """Return whether the system holds bytes that came before the first request.
 
@@ -135,6 +150,9 @@ class Connection(asyncio.Protocol):
         """Put *layer* on top and shake hands; raises TlsError."""
         below = tuple(self._layers)
         early = self.take_early()
+        conversation = self.converse()
+        if not self.open:
+            raise TlsError(self._ended)
 
         def send(data: bytes) -> None:
             for under in reversed(below):
@@ -144,8 +162,6 @@ class Connection(asyncio.Protocol):
 
         self._layers.append(layer)
         self.write = self._encrypt
-        conversation = Conversation()
-        self.receiver = conversation
         layer.start(send)
         try:
             if early:
@@ -177,10 +193,10 @@ class Connection(asyncio.Protocol):
             self.receiver.received(data)
             return
         try:
-            ended = False
+            ended, fault = False, ""
             for layer in self._layers:
                 data = layer.decrypt(data)
-                ended = ended or layer.ended
+                ended, fault = ended or layer.ended, fault or layer.fault
         except TlsError as error:
             self._fault = str(error), error.failure
             self._end(str(error))
@@ -189,8 +205,8 @@ class Connection(asyncio.Protocol):
             self.receiver.received(data)
         elif not self._layers[-1].established or isinstance(self.receiver, Conversation):
             self.receiver.received(b"")  # a step of the handshake
-        if ended:
-            self._end(None)
+        if ended or fault:
+            self._end(fault or None)
 
     def eof_received(self) -> None:
         """Take note that the peer sends nothing more; the transport closes itself."""
@@ -218,7 +234,7 @@ class Connection(asyncio.Protocol):
     def _end(self, detail: str | None, *, receiver: Receiver | None = None) -> None:
         if not self.open:
             return
-        self.open = False
+        self.open, self._ended = False, detail or _CLOSED
         receiver, self.receiver, self.kept = receiver or self.receiver, _IGNORE, None
         self._layers = []  # each knows how to send, that is, this connection
         self.write = _DROP
@@ -272,7 +288,7 @@ class Conversation:
         """Return the bytes up to the next blank line. Raises ValueError beyond *limit*."""
         while (end := end_of_head(self._buffer)) is None:
             if len(self._buffer) > limit:
-                raise ValueError("its response is too long")
+                raise ValueError("Its response is too long.")
             await self.more()
         return await self.exactly(end)
 
@@ -289,7 +305,7 @@ class Conversation:
 
     def closed(self, detail: str | None) -> None:
         """Keep why it ended."""
-        self._ended = detail or "The connection was closed."
+        self._ended = detail or _CLOSED
         self._go_on()
 
     def writable(self) -> None:

@@ -14,7 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
-from amicrawl.fetch.connection import Connection, Conversation
+from amicrawl.fetch.connection import Connection
 from amicrawl.fetch.failures import NotConnectedError, failure_of, sentence_of
 from amicrawl.fetch.guard import literal
 from amicrawl.fetch.proxy import ProxyKind, open_socks, open_tunnel, proxy_of
@@ -115,7 +115,11 @@ class Dialer:
             return self._allowed([address])[0]
         if proxy.kind is not ProxyKind.SOCKS_BY_ADDRESS:
             return host
-        return (await self._addresses(host, within=within))[0]
+        addresses = await self._addresses(host, within=within)
+        if proxy.scheme == "socks4":
+            # It knows IPv4 only, and a host with both usually has its IPv6 addresses first.
+            return next((each for each in addresses if ":" not in each), addresses[0])
+        return addresses[0]
 
     async def _addresses(self, host: str, *, within: float, proxied: bool = False) -> list[str]:
         """Return the addresses of *host* that may be dialled."""
@@ -190,14 +194,13 @@ class Dialer:
             await self._secure(connection, *proxy.host_and_port, route)
         if proxy.takes_plain(route.scheme):
             return
-        talk = connection.receiver = Conversation()
         host, port = target
         if proxy.kind is ProxyKind.HTTP:
             authority = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
             authorization = route.proxy_authorization or proxy.authorization
-            await open_tunnel(connection, talk, authority, authorization)
+            await open_tunnel(connection, authority, authorization)
         else:
-            await open_socks(connection, talk, proxy, host, port)
+            await open_socks(connection, proxy, host, port)
 
     async def _secure(self, connection: Connection, host: str, port: int, route: Route) -> None:
         if self._tls is None:

@@ -28,7 +28,7 @@ _PROXY = re.compile(
 _ENDS_IN_PORT = re.compile(r":[0-9]+$")
 _PORTS = {"http": 80, "https": 443}
 _SOCKS_PORT = 1080
-_HIGHEST_PORT = 65_535
+HIGHEST_PORT = 65_535
 _LONGEST_RESPONSE = 64 * 1024
 _SOCKS4_GRANTED = 90
 _SOCKS5_REPLIES = {
@@ -86,8 +86,8 @@ def proxy_of(url: str) -> Proxy:
     if parts[2] is not None:
         user, _, password = (unquote(part) for part in parts[2].partition(":"))
     target = host_and_port(parts[3], default=_PORTS.get(scheme, _SOCKS_PORT))
-    if target[1] > _HIGHEST_PORT:
-        raise UsageError(f"The port of the proxy is {target[1]}. Ports end at {_HIGHEST_PORT}.")
+    if target[1] > HIGHEST_PORT:
+        raise UsageError(f"The port of the proxy is {target[1]}. Ports end at {HIGHEST_PORT}.")
     return Proxy(kind, scheme, target, user, password)
 
 
@@ -99,18 +99,17 @@ def host_and_port(authority: str, *, default: int) -> tuple[str, int]:
     return host.strip("[]"), int(port) if port else default
 
 
-async def open_tunnel(
-    connection: Connection, talk: Conversation, authority: str, authorization: bytes
-) -> None:
+async def open_tunnel(connection: Connection, authority: str, authorization: bytes) -> None:
     """Have the HTTP proxy at the other end connect to *authority*. Raises ProxyError."""
     lines = [f"CONNECT {authority} HTTP/1.1".encode(), b"Host: " + authority.encode()]
     if authorization:
         lines.append(b"Proxy-Authorization: " + authorization)
+    talk = connection.converse()
     connection.write(b"\r\n".join(lines) + b"\r\n\r\n")
     try:
         head = await talk.head(_LONGEST_RESPONSE)
     except (ConnectionResetError, ValueError) as error:
-        raise ProxyError(f"The proxy opened no tunnel: {error}.") from None
+        raise ProxyError(f"The proxy opened no tunnel: {error}") from None
     status = status_of(head)
     if status is None or not 200 <= status < 300:
         line = head.lstrip().partition(b"\r")[0].decode("latin-1")
@@ -119,16 +118,14 @@ async def open_tunnel(
         raise ProxyError("The proxy sent bytes behind its response that the server did not send.")
 
 
-async def open_socks(
-    connection: Connection, talk: Conversation, proxy: Proxy, host: str, port: int
-) -> None:
+async def open_socks(connection: Connection, proxy: Proxy, host: str, port: int) -> None:
     """Have the SOCKS proxy at the other end connect to *host* and *port*. Raises ProxyError.
 
     *host* is an address where the kind of *proxy* wants one.
     """
     connect = _socks4 if proxy.scheme.startswith("socks4") else _socks5
     try:
-        await connect(connection, talk, proxy, host, port)
+        await connect(connection, connection.converse(), proxy, host, port)
     except ConnectionResetError as error:
         raise ProxyError(f"The proxy made no connection: {error}") from None
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.capture import Failure
 from amicrawl.errors import UsageError
 from amicrawl.fetch.failures import NotConnectedError
-from amicrawl.fetch.proxy import HOST_PORT, host_and_port, proxy_of
+from amicrawl.fetch.proxy import HIGHEST_PORT, HOST_PORT, host_and_port, proxy_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -184,8 +184,12 @@ def _common(
                 for_proxy = b"Proxy-Authorization: " + authorization + b"\r\n"
     else:
         authorization = b""
+    route = Route(scheme, authority.lower(), proxy_url, policy, authorization, bind)
+    if route.host_and_port()[1] > HIGHEST_PORT:
+        # An event loop may connect to another port, the remainder.
+        raise NotConnectedError(f"Its port is greater than {HIGHEST_PORT}.", Failure.UNFETCHABLE_URL)
     return _Common(
-        Route(scheme, authority.lower(), proxy_url, policy, authorization, bind),
+        route,
         f"{method} {origin}".encode(),
         b"".join((b" HTTP/1.1\r\n", for_proxy, lines)),
         section.keep,

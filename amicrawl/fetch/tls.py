@@ -144,9 +144,13 @@ class TlsLayer:
         self.established = False
         self.ended = False
         """Whether the peer has announced the end."""
+        self.fault = ""
+        """What broke TLS behind the data that was returned last; empty where nothing did."""
         self.tls: Tls
         """What was negotiated, once established."""
         self._check = _Check(endures=policy is TlsPolicy.RECORD)
+        self._held = b""
+        """Data that waits for the end of another handshake."""
         self._missing: int | None = 0
         """Bytes to come of the record that was received last; None where its header was cut."""
         self._host = host
@@ -169,14 +173,27 @@ class TlsLayer:
         self._shake_hands()
 
     def encrypt(self, data: bytes | memoryview) -> bytes:
-        """Return what goes over the connection for *data*."""
+        """Return what goes over the connection for *data*.
+
+        A server of TLS 1.2 may have begun another handshake: what OpenSSL does not take until its end is
+        sent by `decrypt`.
+        """
+        if self._held:
+            self._held += data
+            return b""
         rest = memoryview(data)
-        while rest:
-            rest = rest[self._ssl.send(rest) :]
+        try:
+            while rest:
+                rest = rest[self._ssl.send(rest) :]
+        except SSL.WantReadError:
+            self._held = bytes(rest)
         return self._pending()
 
     def decrypt(self, data: bytes) -> bytes:
-        """Take *data* from the connection and return what it holds for above. Raises TlsError."""
+        """Take *data* from the connection and return what it holds for above.
+
+        Raises TlsError where it cannot be read. Where some of it can, that is returned, and `fault` set.
+        """
         if not data:
             return b""
         # A memory BIO takes everything.
@@ -191,6 +208,10 @@ class TlsLayer:
         if was_established and not pieces:
             # Something of TLS itself that may want a reply: new keys, or another handshake (TLS 1.2).
             self._flush()
+        if self._held:
+            held, self._held = self._held, b""
+            if (sent := self.encrypt(held)) and self._send is not None:
+                self._send(sent)
         if pieces and self._keep is not None:
             session = self._ssl.get_session()
             if session is not None:
@@ -234,7 +255,9 @@ class TlsLayer:
         except SSL.ZeroReturnError:
             self.ended = True
         except SSL.Error as error:
-            raise TlsError(_sentence(error)) from None
+            if not pieces:
+                raise TlsError(_sentence(error)) from None
+            self.fault = _sentence(error)
         return pieces
 
     def _shake_hands(self) -> None:

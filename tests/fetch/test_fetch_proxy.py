@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import contextlib
 import socket
@@ -10,14 +11,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trustme
-from fetch.serving import always, content
+from fetch.serving import always, content, until
 from fetch.test_fetch_tls import context, secured
 from loopback import free_port
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 
 from amicrawl.capture import Failure
 from amicrawl.config import TlsPolicy
-from amicrawl.fetch import Wire, WireRequest
+from amicrawl.fetch import Wire, WireRequest, proxy_of
+from amicrawl.fetch.connection import Connection
+from amicrawl.fetch.failures import ProxyError
+from amicrawl.fetch.proxy import open_socks, open_tunnel
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -287,6 +291,35 @@ def test_socks_4_is_spoken(fetch: Callable[..., Capture], scheme: str, requested
         capture = fetch(request, resolve=lambda _: ["127.0.0.1"])
         assert capture.head + content(capture) == ODD
     assert proxy.requested == [requested % origin.port.to_bytes(2, "big")]
+
+
+def test_a_socks_4_proxy_gets_the_first_address_that_it_can_connect_to(
+    fetch: Callable[..., Capture],
+) -> None:
+    """Of a host with both kinds, the IPv6 addresses usually come first."""
+    proxy = Proxy()
+    with LoopbackServer(always(ODD)) as origin, LoopbackServer(proxy.socks4) as server:
+        url = f"http://origin.example:{origin.port}/"
+        request = WireRequest(url=url, proxy=f"socks4://127.0.0.1:{server.port}")
+        capture = fetch(request, resolve=lambda _: ["::1", "127.0.0.1", "127.0.0.2"])
+        assert (capture.failure_detail, capture.head + content(capture)) == ("", ODD)
+    assert [requested[4:8] for requested in proxy.requested] == [bytes([127, 0, 0, 1])]
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks4a", "socks5h"])
+def test_a_proxy_that_closed_before_anything_was_said_is_at_fault_at_once(run: Run, scheme: str) -> None:
+    async def through(port: int) -> None:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
+        await until(lambda: not connection.open)
+        async with asyncio.timeout(60):
+            if scheme == "http":
+                await open_tunnel(connection, "a.example:443", b"")
+            else:
+                await open_socks(connection, proxy_of(f"{scheme}://a:1"), "a.example", 443)
+
+    with LoopbackServer(lambda _: None) as server, pytest.raises(ProxyError, match="was closed"):
+        run(through(server.port))
 
 
 def test_a_proxy_whose_name_does_not_exist_is_at_fault(fetch: Callable[..., Capture]) -> None:

@@ -123,6 +123,7 @@ BREAKS = st.sampled_from([b"\r", b"\n", b"\r\n", b"\0", b"\r\nX-Forged: 1"])
         ("http://example.org/a b", "The URL has a character that must be percent-encoded."),
         ("ftp://example.org/", "The URL is not an http or https URL with a host."),
         ("http://example.org:http/", "The URL has no host, or its port is not a number."),
+        ("http://example.org:65616/", "Its port is greater than 65535."),
     ],
 )
 def test_the_reason_why_a_url_cannot_be_requested_is_its_own(url: str, reason: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import ssl
 import tempfile
+import threading
 from contextlib import suppress
 from ipaddress import ip_address
 from typing import TYPE_CHECKING
@@ -15,7 +17,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from fetch.serving import always, content, respond, silence
+from fetch.serving import always, content, respond, silence, until
 from odd_responses import FIVE, OK, LoopbackServer, read_request
 from OpenSSL import SSL
 
@@ -23,7 +25,9 @@ from amicrawl.capture import Failure, Truncation
 from amicrawl.config import TlsPolicy
 from amicrawl.errors import UsageError
 from amicrawl.fetch import Wire, WireRequest
-from amicrawl.fetch.tls import TlsSettings
+from amicrawl.fetch.connection import Connection
+from amicrawl.fetch.failures import TlsError
+from amicrawl.fetch.tls import TlsClient, TlsSettings
 
 if TYPE_CHECKING:
     import socket
@@ -416,41 +420,134 @@ def test_http_1_1_is_the_protocol_that_is_offered(
     assert chosen == ["http/1.1"]
 
 
+class ByHand:
+    """A server's end of TLS 1.2 on *connection*, of which each byte is sent when a test wants it."""
+
+    def __init__(self, connection: socket.socket, authority: trustme.CA) -> None:
+        tls = SSL.Context(SSL.TLS_SERVER_METHOD)
+        tls.set_max_proto_version(SSL.TLS1_2_VERSION)
+        authority.issue_cert("127.0.0.1").configure_cert(tls)
+        self._connection = connection
+        self.channel = SSL.Connection(tls, None)
+        self.channel.set_accept_state()
+
+    def due(self) -> bytes:
+        """Return the bytes that are to be sent."""
+        with suppress(SSL.WantReadError):
+            return self.channel.bio_read(1 << 16)
+        return b""
+
+    def turn(self) -> bytes:
+        """Send what is due, take what comes, and return the data in it."""
+        self._connection.sendall(self.due())
+        if not (came := self._connection.recv(1 << 16)):
+            raise ConnectionResetError
+        return self.take(came)
+
+    def take(self, came: bytes) -> bytes:
+        """Return the data in what *came*."""
+        self.channel.bio_write(came)
+        with suppress(SSL.WantReadError, SSL.ZeroReturnError):
+            return self.channel.recv(1 << 16)
+        return b""
+
+
 def test_a_server_that_shakes_hands_again_before_it_responds_is_captured(
     fetch_from: Callable[..., Capture], authority: trustme.CA
 ) -> None:
     """Servers of TLS 1.2 do, where only some of their pages want a certificate of the client."""
-    tls = SSL.Context(SSL.TLS_SERVER_METHOD)
-    tls.set_max_proto_version(SSL.TLS1_2_VERSION)
-    authority.issue_cert("127.0.0.1").configure_cert(tls)
 
     def serve(connection: socket.socket) -> None:
-        channel = SSL.Connection(tls, None)
-        channel.set_accept_state()
-
-        def turn() -> bytes:
-            """Send what is due, take what comes, and return the data in it."""
-            with suppress(SSL.WantReadError):
-                connection.sendall(channel.bio_read(1 << 16))
-            if not (came := connection.recv(1 << 16)):
-                raise ConnectionResetError
-            channel.bio_write(came)
-            with suppress(SSL.WantReadError, SSL.ZeroReturnError):
-                return channel.recv(1 << 16)
-            return b""
-
-        while not turn():
+        server = ByHand(connection, authority)
+        channel = server.channel
+        while not server.turn():
             pass
         channel.renegotiate()
         channel.do_handshake()
         while channel.renegotiate_pending():
-            turn()
+            server.turn()
         assert channel.total_renegotiations() == 1
         channel.sendall(OK + FIVE)
-        turn()
+        server.turn()
 
     capture = fetch_from(serve)
     assert (capture.failure, content(capture)) == (None, b"hello")
+
+
+def test_a_request_waits_for_the_handshake_that_a_server_began_on_a_kept_connection(
+    run: Run, make_wire: Callable[..., Wire], authority: trustme.CA, ca_file: Path
+) -> None:
+    began, departed = threading.Event(), threading.Event()
+    requests: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        server = ByHand(connection, authority)
+        while not (request := server.turn()):
+            pass
+        requests.append(request)
+        server.channel.sendall(OK + FIVE)
+        connection.sendall(server.due())
+        server.channel.renegotiate()
+        server.channel.do_handshake()
+        connection.sendall(server.due())
+        came = connection.recv(1 << 16)
+        began.set()
+        departed.wait(60)
+        request = server.take(came)
+        while not request:
+            request = server.turn()
+        requests.append(request)
+        server.channel.sendall(OK + FIVE)
+        server.turn()
+
+    async def fetch(url: str) -> list[Capture]:
+        async with make_wire(wire={"ca_file": ca_file}) as wire:
+            first = await wire.fetch(WireRequest(url=url))
+            await until(began.is_set)
+            return [first, await wire.fetch(WireRequest(url=url), departs=departed.set)]
+
+    with LoopbackServer(serve) as server:
+        captures = run(fetch(server.url.replace("http:", "https:")))
+        assert server.connections == 1
+    assert [(each.failure, content(each)) for each in captures] == [(None, b"hello")] * 2
+    assert [each.request for each in captures] == requests
+
+
+@pytest.mark.parametrize(
+    ("sent", "truncated"),
+    [(OK + FIVE, None), (OK + b"Content-Length: 50\r\n\r\nhello", Truncation.DISCONNECT)],
+)
+@pytest.mark.parametrize("behind", [b"\x17\x03\x03\0\x20" + bytes(32), b"HTTP/1.1 400 Bad\r\n\r\n"])
+def test_what_came_before_tls_broke_is_kept_however_it_came(
+    fetch_from: Callable[..., Capture],
+    authority: trustme.CA,
+    sent: bytes,
+    truncated: Truncation | None,
+    behind: bytes,
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        server = ByHand(connection, authority)
+        while not server.turn():
+            pass
+        server.channel.sendall(sent)
+        connection.sendall(server.due() + behind)
+        silence(connection)
+
+    capture = fetch_from(serve)
+    assert (capture.failure, capture.truncated, content(capture)) == (None, truncated, b"hello")
+
+
+def test_a_connection_that_ended_before_the_handshake_fails_it_at_once(run: Run) -> None:
+    async def shake_hands(port: int) -> None:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
+        await until(lambda: not connection.open)
+        layer = TlsClient(ca_file=None, settings=TlsSettings()).layer("a", port, TlsPolicy.VERIFY)
+        async with asyncio.timeout(60):
+            await connection.start_tls(layer)
+
+    with LoopbackServer(lambda _: None) as server, pytest.raises(TlsError, match="was closed"):
+        run(shake_hands(server.port))
 
 
 def test_a_session_without_trust_is_not_resumed_where_trust_is_requested(
