@@ -142,11 +142,14 @@ class Dialer:
     async def _first_of(
         self, addresses: list[str], port: int, route: Route, tried: list[str]
     ) -> Connection:
-        """Return a connection to the first of *addresses* that can be reached."""
+        """Return a connection to the first of *addresses* that can be reached.
+
+        *tried* is made to hold those that are being dialled, and then the one that is connected.
+        """
         waiting = iter(addresses)
-        dials: set[asyncio.Task[Connection]] = set()
+        dials: dict[asyncio.Task[Connection], str] = {}
         # What went wrong, and not the error: its traceback leads here, which would be a cycle.
-        fault = "", Failure.OTHER
+        fault = "", Failure.OTHER, addresses[0]
         try:
             while True:
                 address = next(waiting, None)
@@ -154,30 +157,33 @@ class Dialer:
                     tried.append(address)
                     if len(addresses) == 1:
                         return await self._connect(address, port, route)
-                    dials.add(self._loop.create_task(self._connect(address, port, route)))
+                    dials[self._loop.create_task(self._connect(address, port, route))] = address
                 elif not dials:
                     break
-                ended, dials = await asyncio.wait(
+                ended, _ = await asyncio.wait(
                     dials,
                     timeout=None if address is None else _NEXT_ADDRESS_AFTER,
                     return_when=asyncio.FIRST_COMPLETED,
                 )
-                while ended:
-                    dial = ended.pop()
-                    error = dial.exception()
+                for dial in ended:
+                    address, error = dials.pop(dial), dial.exception()
                     if error is None:
-                        dials |= ended
+                        tried[:] = [address]
                         return dial.result()
                     if not isinstance(error, OSError):
                         raise error
-                    fault = sentence_of(error), failure_of(error, proxied=bool(route.proxy))
+                    tried.remove(address)
+                    failure = failure_of(error, proxied=bool(route.proxy))
+                    # That this machine has no IPv6, say, is nothing that the server did.
+                    if failure is not Failure.NO_ROUTE or not fault[0]:
+                        fault = sentence_of(error), failure, address
         except OSError as error:
-            fault = sentence_of(error), failure_of(error, proxied=bool(route.proxy))
+            fault = sentence_of(error), failure_of(error, proxied=bool(route.proxy)), addresses[0]
         finally:
             for dial in dials:
                 dial.cancel()
                 dial.add_done_callback(_close_unwanted)
-        raise NotConnectedError(*fault, tried[-1])
+        raise NotConnectedError(*fault)
 
     async def _connect(self, address: str, port: int, route: Route) -> Connection:
         connection = Connection()

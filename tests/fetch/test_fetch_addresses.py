@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 import pytest
 from fetch.serving import always, content
+from loopback import free_port
 from odd_responses import FIVE, OK, LoopbackServer
 
 from amicrawl.capture import Failure
@@ -108,6 +110,44 @@ def test_of_several_addresses_the_ones_that_may_be_dialled_are(
     with LoopbackServer(always(OK + FIVE)) as server:
         capture = run(fetch(server.port))
     assert (capture.ip_address, content(capture)) == ("127.0.0.1", b"hello")
+
+
+@pytest.mark.parametrize("responses", [["127.0.0.1", "224.0.0.1"], ["224.0.0.1", "127.0.0.1"]])
+def test_an_address_without_a_route_does_not_hide_that_the_server_refused(
+    run: Run, make_wire: Callable[..., Wire], responses: list[str]
+) -> None:
+    """Of a host with both kinds, a machine without IPv6 can reach only some of the addresses."""
+    guard = Guard([ip_network("127.0.0.1/32"), ip_network("224.0.0.0/4")])
+
+    async def fetch(port: int) -> Capture:
+        async with make_wire(guard=guard, wire={"resolve": lambda _: responses}) as wire:
+            return await wire.fetch(WireRequest(url=f"http://several.example:{port}/"))
+
+    capture = run(fetch(free_port()))
+    assert (capture.failure, capture.ip_address) == (Failure.CONNECTION_REFUSED, "127.0.0.1")
+
+
+def test_a_dial_out_of_time_names_an_address_that_was_still_being_dialled(
+    run_once: Run, make_wire: Callable[..., Wire]
+) -> None:
+    guard = Guard([ip_network("127.0.0.1/32"), ip_network("224.0.0.0/4")])
+    responses = ["127.0.0.1", "224.0.0.1"]
+
+    async def fetch(port: int) -> Capture:
+        given = {"resolve": lambda _: responses}
+        async with make_wire(guard=guard, connect_timeout=0.5, wire=given) as wire:
+            return await wire.fetch(WireRequest(url=f"http://several.example:{port}/"))
+
+    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
+        # What is beyond the backlog gets no response from the system.
+        filling = [socket.socket() for _ in range(4)]
+        for each in filling:
+            each.setblocking(False)
+            each.connect_ex(full.getsockname())
+        capture = run_once(fetch(full.getsockname()[1]))
+        for each in filling:
+            each.close()
+    assert (capture.failure, capture.ip_address) == (Failure.CONNECT_TIMEOUT, "127.0.0.1")
 
 
 def test_a_name_that_is_bound_anew_to_a_private_address_is_refused(
