@@ -105,6 +105,13 @@ def test_the_first_line_says_the_delay_that_is_in_force(tmp_path: Path) -> None:
     assert ": no delay, " in first(delay=0)
 
 
+def test_what_is_crawled_is_one_harmless_line_whatever_a_job_says(tmp_path: Path) -> None:
+    asked = {"url": "http://a.example/\x1b]0;title\a\ncrawling nothing\u202e"}
+    line = start_line(CrawlConfig(), asked=asked, directory=tmp_path)
+    assert line.isprintable()
+    assert line.startswith(r"crawling http://a.example/\x1b]0;title\x07\ncrawling nothing\u202e: ")
+
+
 def test_a_host_that_is_waited_for_less_than_a_second_is_not_said_to_wait_a_second() -> None:
     host = BusyHost("fast.example", 0, 12, 9, 0.2, "delay", 0.15)
     *_, line = live_lines(TALLY, moment(), [host])

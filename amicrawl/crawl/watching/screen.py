@@ -78,7 +78,8 @@ def start_line(
     most = config.hops_within(asked.get("depth", "inf"))
     hops = "" if most is None else f" to depth {most}"
     with_several = f", {processes} processes" if processes > 1 else ""
-    return f"crawling {what}{hops}: {pace}, {robots}{with_several}, into {directory}"
+    # The URL of a job was written by whoever can write to Redis.
+    return f"crawling {harmless(what)}{hops}: {pace}, {robots}{with_several}, into {directory}"
 
 
 def status_line(tally: Tally, moment: Moment) -> str:
