@@ -143,11 +143,19 @@ class Threads:
 
     def look_up(self, host: str, done: Done) -> None:
         """Queue *host*; there is a thread for it unless all are busy."""
-        self._busy += 1
-        if self._busy > self._threads < self._most:
-            self._threads += 1
+        if self._busy >= self._threads < self._most:
             # A daemon: the end of the process must not wait for a name server that does not respond.
-            threading.Thread(target=self._work, daemon=True, name="amicrawl-resolver").start()
+            thread = threading.Thread(target=self._work, daemon=True, name="amicrawl-resolver")
+            try:
+                thread.start()
+            except RuntimeError:
+                # The system has none left. Those that there are take the name, if there are any.
+                if not self._threads:
+                    done(Unresolved(Failure.ENDED_HERE, "The system has no thread for a look-up."), 0)
+                    return
+            else:
+                self._threads += 1
+        self._busy += 1
         self._hosts.put((host, done, asyncio.get_running_loop()))
 
     def close(self) -> None:

@@ -146,6 +146,29 @@ def test_slow_names_hold_up_nobody_and_are_looked_up_once(run: Run) -> None:
     assert sorted(requested) == sorted({*requested})
 
 
+def test_a_system_without_a_thread_left_fails_a_look_up_and_not_the_next(run_once: Run) -> None:
+    async def look_up() -> list[LookupResult]:
+        resolver = Resolver(Threads(lambda host: [host]))
+        usual = threading.stack_size(1 << 46)  # more than a process can have
+        try:
+            results = [await resolver.addresses("192.0.1.1", within=10)]
+            threading.stack_size(usual)
+            results.append(await resolver.addresses("192.0.1.1", within=10))
+            threading.stack_size(1 << 46)
+            results += await asyncio.gather(
+                *[resolver.addresses(f"192.0.1.{n}", within=10) for n in range(2, 4)]
+            )
+        finally:
+            threading.stack_size(usual)
+        resolver.close("done")
+        return results
+
+    first, *others = run_once(look_up())
+    assert isinstance(first, Unresolved)
+    assert first.failure is Failure.ENDED_HERE
+    assert others == [(f"192.0.1.{n}",) for n in range(1, 4)]
+
+
 def test_names_wait_for_a_thread_where_there_are_fewer(run_once: Run) -> None:
     busy: list[int] = []
     lock = threading.Lock()
