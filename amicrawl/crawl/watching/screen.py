@@ -78,7 +78,7 @@ def start_line(
     most = config.hops_within(asked.get("depth", "inf"))
     hops = "" if most is None else f" to depth {most}"
     with_several = f", {processes} processes" if processes > 1 else ""
-    # The URL of a job was written by whoever can write to Redis.
+    # The URL of a job comes from Redis, where other programs may write it.
     return f"crawling {harmless(what)}{hops}: {pace}, {robots}{with_several}, into {directory}"
 
 
