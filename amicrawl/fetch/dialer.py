@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import suppress
+from dataclasses import dataclass, field
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -33,6 +34,16 @@ _NEXT_ADDRESS_AFTER = 0.25
 _MOST_ADDRESSES = 8
 
 
+@dataclass(slots=True)
+class _Tried:
+    """How far a dial has come."""
+
+    addresses: list[str] = field(default_factory=list)
+    """Those that are being dialled, and then the one that is connected."""
+    is_connected: bool = False
+    """Whether one of them is: what is still to come is for a proxy to do, or for TLS."""
+
+
 class Dialer:
     """Makes connections on the running asyncio loop. *tls* is called once, for the first https URL."""
 
@@ -53,7 +64,7 @@ class Dialer:
         """
         if self._aborted:
             raise NotConnectedError(self._aborted, Failure.ENDED_HERE)
-        tried: list[str] = []
+        tried = _Tried()
         # Timers of their own, thousands of them, would cost more than all else that is done here.
         scope = asyncio.timeout(None)
         self.dials[scope] = time.monotonic() + within
@@ -61,9 +72,13 @@ class Dialer:
             async with scope:
                 return await self._dial(route, tried, within=within)
         except TimeoutError:
-            failure = Failure.ENDED_HERE if self._aborted else Failure.CONNECT_TIMEOUT
-            detail = self._aborted or "No connection was made in time."
-            raise NotConnectedError(detail, failure, tried[-1] if tried else None) from None
+            address = tried.addresses[-1] if tried.addresses else None
+            if self._aborted:
+                raise NotConnectedError(self._aborted, Failure.ENDED_HERE, address) from None
+            # A host must not be given up for a proxy that does not respond.
+            is_proxys = route.proxy and address and not tried.is_connected
+            failure = Failure.PROXY if is_proxys else Failure.CONNECT_TIMEOUT
+            raise NotConnectedError("No connection was made in time.", failure, address) from None
         finally:
             del self.dials[scope]
 
@@ -84,14 +99,15 @@ class Dialer:
         self._resolver.close(why)
         self.expire(inf)
 
-    async def _dial(self, route: Route, tried: list[str], *, within: float) -> Connection:
+    async def _dial(self, route: Route, tried: _Tried, *, within: float) -> Connection:
         host, port = route.host_and_port()
         proxy = proxy_of(route.proxy) if route.proxy else None
         wanted, dialled = host, (host, port)
         if proxy is not None:
             wanted, dialled = await self._for_proxy(proxy, host, within=within), proxy.host_and_port
         addresses = await self._addresses(dialled[0], within=within, proxied=proxy is not None)
-        connection = await self._first_of(addresses, dialled[1], route, tried)
+        connection = await self._first_of(addresses, dialled[1], route, tried.addresses)
+        tried.is_connected = True
         try:
             if proxy is not None:
                 await self._through(connection, proxy, route, (wanted, port))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
 import time
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from odd_responses import read_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator
 
     from amicrawl.capture import Capture
 
@@ -77,6 +78,19 @@ def reset_after(response: bytes) -> Callable[[socket.socket], None]:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
     return serve
+
+
+@contextlib.contextmanager
+def full_backlog() -> Iterator[int]:
+    """Have a port on 127.0.0.1 that lets nobody connect, and says nothing of it; yield its number."""
+    with contextlib.ExitStack() as opened:
+        full = opened.enter_context(socket.create_server(("127.0.0.1", 0), backlog=0))
+        # What is beyond the backlog gets no response from the system.
+        for _ in range(4):
+            filling = opened.enter_context(socket.socket())
+            filling.setblocking(False)
+            filling.connect_ex(full.getsockname())
+        yield full.getsockname()[1]
 
 
 def content(capture: Capture) -> bytes:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import socket
 from ipaddress import ip_network
 from typing import TYPE_CHECKING
 
 import pytest
-from fetch.serving import always, content
+from fetch.serving import always, content, full_backlog
 from loopback import free_port
 from odd_responses import FIVE, OK, LoopbackServer
 
@@ -138,15 +137,8 @@ def test_a_dial_out_of_time_names_an_address_that_was_still_being_dialled(
         async with make_wire(guard=guard, connect_timeout=0.5, wire=given) as wire:
             return await wire.fetch(WireRequest(url=f"http://several.example:{port}/"))
 
-    with socket.create_server(("127.0.0.1", 0), backlog=0) as full:
-        # What is beyond the backlog gets no response from the system.
-        filling = [socket.socket() for _ in range(4)]
-        for each in filling:
-            each.setblocking(False)
-            each.connect_ex(full.getsockname())
-        capture = run_once(fetch(full.getsockname()[1]))
-        for each in filling:
-            each.close()
+    with full_backlog() as port:
+        capture = run_once(fetch(port))
     assert (capture.failure, capture.ip_address) == (Failure.CONNECT_TIMEOUT, "127.0.0.1")
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import trustme
-from fetch.serving import always, content, until
+from fetch.serving import always, content, full_backlog, until
 from fetch.test_fetch_tls import context, secured
 from loopback import free_port
 from odd_responses import FIVE, OK, LoopbackServer, read_request
@@ -355,6 +355,20 @@ def test_a_proxy_that_wants_another_password_has_not_responded_for_the_server(
     else:
         assert (capture.failure, capture.status, capture.head) == (Failure.PROXY, 0, b"")
         assert "password" in capture.failure_detail
+
+
+@pytest.mark.parametrize("scheme", ["http", "socks5h"])
+def test_a_proxy_that_lets_nobody_connect_is_at_fault_and_not_the_host(
+    run_once: Run, make_wire: Callable[..., Wire], scheme: str
+) -> None:
+    async def fetch(port: int) -> Capture:
+        async with make_wire(connect_timeout=0.5) as wire:
+            asked = WireRequest(url="http://example.org/", proxy=f"{scheme}://127.0.0.1:{port}")
+            return await wire.fetch(asked)
+
+    with full_backlog() as port:
+        capture = run_once(fetch(port))
+    assert (capture.failure, capture.ip_address) == (Failure.PROXY, "127.0.0.1")
 
 
 def test_a_proxy_that_is_not_there_is_at_fault(fetch: Callable[..., Capture]) -> None:
