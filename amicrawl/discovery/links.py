@@ -186,7 +186,8 @@ def extract(
     of_header = _gathered(in_header, limits) if in_header else {}, url, UTF_8
     if read_as == "text/html":
         payload, charset = markup_in(payload, content_type)
-        html = markup.Document(payload, charset)
+        is_xml = content_type.partition(";")[0].strip().lower().endswith("xml")
+        html = markup.Document(payload, charset, is_xml=is_xml)
         gathered = _gathered(html.found(), limits)
         base = _reference(html.base, limits) if html.base else ""
         page = resolve(url, base) if base and len(base) <= limits.url else url

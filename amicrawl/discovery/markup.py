@@ -43,11 +43,13 @@ _NAMES = (
     rb"|link|meta|noembed|noframes|object|param|plaintext|script|source|style|textarea|title|track|use|video"
     rb"|xmp"
 )
+_OPEN_QUOTE = rb"""[^<>"']*+(?:"[^"<>]*+"[^<>"']*+|'[^'<>]*+'[^<>"']*+){0,64}(?:"[^"<>]*+|'[^'<>]*+)>"""
+"""What a tag has up to a `>` between quotes, as in `class="[&>p]:mt-4"`: its end may be further on."""
 # Read in lower case. Of the tags that can refer to nothing, only those are stopped at that contain what
 # could be taken for a tag; the rest of a page runs through at the speed of the search.
 _MARKUP = re.compile(
     rb"<(?:!--|[!?][^>]*+|(?=(?:" + _NAMES + rb")[ \t\n\r\f/>]"
-    rb"|[a-z][^ \t\n\r\f/<>]*+[ \t\n\r\f/][^<>]*?(?:<|style|background))"
+    rb"|[a-z][^ \t\n\r\f/<>]*+[ \t\n\r\f/](?:[^<>]*?(?:<|style|background)|" + _OPEN_QUOTE + rb"))"
     rb"([a-z][^ \t\n\r\f/>]*+)(" + _ATTRIBUTES + rb")(>)?)"
 )
 _ATTRIBUTE = re.compile(
@@ -64,6 +66,8 @@ _RAW = {
 }
 """Elements whose content is text up to their end tag. That of `noframes` is one to a browser, and the
 page itself to those who had none for frames."""
+_CLOSED = re.compile(rb"(?:\A|[ \t\n\r\f\"'])/\Z")
+"""What a tag ends in that is its element's end as well: a slash that is part of no value."""
 _MOST_NESTED = 3
 """Documents in the `srcdoc` of a document, one in the other, that are looked at."""
 _IMAGE_OF_PAGE = frozenset(
@@ -106,14 +110,20 @@ def candidates(text: str) -> Iterator[str]:
 class Document:
     """Walks through one document."""
 
-    def __init__(self, payload: bytes, charset: str, nested: int = 0) -> None:
-        """Read the HTML *payload*, whose markup is ASCII; values are text of *charset*."""
+    def __init__(self, payload: bytes, charset: str, nested: int = 0, *, is_xml: bool = False) -> None:
+        """Read the HTML *payload*, whose markup is ASCII; values are text of *charset*.
+
+        Where it *is_xml*, every element may end with its first tag (`<script src="x"/>`).
+        """
         self.base = ""
         """The first base address in it, as written; empty where there is none, and before `found`."""
         self._nested = nested
         self._imports: dict[str, str] = {}
         self._payload = payload
         self._charset = charset
+        self._is_xml = is_xml
+        self._in_picture = False
+        self._looked_at = 0
 
     def found(self) -> Iterator[Found]:
         """Yield its references in order; `base` is known when they are through."""
@@ -142,7 +152,7 @@ class Document:
                 yield text_in(anchor[1], self._charset), Kind.LINK, "a href"
                 continue
             yield from self._of_tag(name, written) if written else ()
-            if name in _RAW:
+            if name in _RAW and not (_CLOSED.search(written) and self._ends_at_once(lowered, position)):
                 end = _RAW[name].search(lowered, position)
                 if name in (b"style", b"script"):
                     content = self._payload[position : end.start() if end else len(lowered)]
@@ -150,6 +160,20 @@ class Document:
                 position = end.end() if end else len(lowered)
             elif name == b"plaintext":
                 return
+
+    def _ends_at_once(self, lowered: bytes, position: int) -> bool:
+        """Return whether an element whose first tag ends in a slash, at *position*, ends with it.
+
+        HTML has none such; XML has, and so have drawings within HTML: `<svg><title/>`.
+        """
+        if not self._is_xml:
+            # Each byte is looked at once: what is known of the bytes before stays.
+            begun = lowered.rfind(b"<svg", self._looked_at, position)
+            ended = lowered.rfind(b"</svg", self._looked_at, position)
+            if begun != ended:
+                self._in_picture = begun > ended
+            self._looked_at = position
+        return self._is_xml or self._in_picture
 
     def _of_tag(self, name: bytes, written: bytes) -> Iterator[Found]:
         attributes: Attributes = {}

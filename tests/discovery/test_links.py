@@ -448,3 +448,35 @@ def test_a_tag_of_nothing_but_equals_signs_costs_no_memory_and_hides_nothing() -
         tracemalloc.stop()
     assert [link.url for link in links] == ["http://a.example/behind"]
     assert peak < 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("payload", "content_type", "names"),
+    [
+        (b"<svg><title/><path/></svg><a href=1></a><img src=2>", "text/html", "12"),
+        (b"<svg><style type='text/css' /><image href=1 /></svg><a href=2>", "text/html", "12"),
+        (b"<svg></svg><title/><a href=1></title><a href=2>", "text/html", "2"),
+        (b"<svg/></svg><script src=1/><a href=3></script><a href=2>", "text/html", "1/ 2"),
+        (b"<svg><script href=1/><a href=3></script></svg><a href=2>", "text/html", "1/ 2"),
+        (b"<svg xmlns='x'><style/><title/><image href='1'/></svg>", "image/svg+xml", "1"),
+        (b"<html><script src='1'/><img src='2'/></html>", "application/xhtml+xml", "12"),
+        (b"<html><script src='1'/><img src='2'/></html>", "text/html", "1"),
+    ],
+)
+def test_an_element_that_ends_with_its_first_tag_hides_nothing_behind_it(
+    payload: bytes, content_type: str, names: str
+) -> None:
+    expected = names.split() if " " in names else list(names)
+    assert urls(payload, content_type) == [f"https://a.example/start/{name}" for name in expected]
+
+
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        """class="[&>p]:mt-4" style="background-image:url(1)\"""",
+        """id=x x-on:click='go(a => "b")' title="'" style='background-image:url(1)'""",
+        """data-a="1" data-b="a > b > c" background="1\"""",
+    ],
+)
+def test_a_greater_than_sign_in_a_value_does_not_end_the_tag(attributes: str) -> None:
+    assert urls(f"<div {attributes}>".encode()) == ["https://a.example/start/1"]
