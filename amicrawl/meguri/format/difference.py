@@ -165,9 +165,10 @@ def _strings_differ(
     (left, lengths), (right, other_lengths) = ours, theirs
     differ: np.ndarray = lengths != other_lengths
     rows = np.flatnonzero(~differ & (lengths > 0))
-    # Thousands of rows may share an ETag; a pair is compared once. 32 bits hold an offset.
-    pairs = left[rows].astype(np.uint64) << np.uint64(32) | right[rows].astype(np.uint64)
-    _, first, inverse = np.unique(pairs, return_index=True, return_inverse=True)
+    # Thousands of rows may share an ETag; a pair is compared once. 32 bits hold the number of a string
+    # among these rows, and not its offset: that may be behind the first 4 GiB.
+    of_left, of_right = (np.unique(side[rows], return_inverse=True)[1] for side in (left, right))
+    _, first, inverse = np.unique(of_left << 32 | of_right, return_index=True, return_inverse=True)
     distinct = rows[first]
     if int(lengths[distinct].sum()) > MOST_OVERLAP * (len(old) + len(new)) + _OCTETS:
         raise Malformed("its strings overlap each other, so that comparing them would not end")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import mmap
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ from amicrawl.meguri.format.strings import ArenaBuilder
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
 Key = tuple[int, int]
 
@@ -46,6 +48,24 @@ def test_a_partition_does_not_differ_from_itself_compacted() -> None:
     whole = golden()
     assert list(row_differences(whole, compact(whole, drop_gone=False))) == []
     assert head_differences(whole, whole) == {}
+
+
+def test_strings_behind_the_first_four_gigabytes_are_told_apart(tmp_path: Path) -> None:
+    """Two strings lie just 2^32 octets apart, and are compared with one and the same."""
+    strings = ArenaBuilder()
+    first = strings.add(b"http://a/1")
+    old, new = (partition([((1, n), b"http://a/1", None) for n in (1, 2)]) for _ in range(2))
+    path = tmp_path / "arena"
+    with path.open("wb") as file:
+        file.write(strings.arena())
+        file.seek(first + 2**32)
+        file.write(b"\x0ahttp://a/2")
+    with path.open("rb") as read, mmap.mmap(read.fileno(), 0, access=mmap.ACCESS_READ) as arena:
+        with memoryview(arena) as view:
+            old.arena = view
+            old.urls["url_ref"][1] = first + 2**32
+            assert list(row_differences(old, new)) == [RowDifference("urls", 1, 1, ("url_ref",))]
+        old.arena = b""
 
 
 def test_dropped_rows_are_found_as_removed_and_added() -> None:
