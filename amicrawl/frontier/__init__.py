@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from amicrawl.frontier.corrections import failed, grown_old, kept_out, make_due, old_at
     from amicrawl.frontier.durable import DurableFrontier
     from amicrawl.frontier.inventory import is_settled_since
-    from amicrawl.frontier.outcomes import Soft404Detector, fingerprint_of, judge, settled_at
+    from amicrawl.frontier.outcomes import (
+        SETTLED_COLUMNS,
+        Soft404Detector,
+        fingerprint_of,
+        judge,
+        settled_at,
+    )
     from amicrawl.frontier.revisits import AgeLimits, Revisits
     from amicrawl.frontier.row import (
         Dispatch,
@@ -50,6 +56,7 @@ else:
         Soft404Detector="outcomes",
         fingerprint_of="outcomes",
         judge="outcomes",
+        SETTLED_COLUMNS="outcomes",
         settled_at="outcomes",
         AgeLimits="revisits",
         Revisits="revisits",
@@ -68,6 +75,7 @@ else:
     )
 
 __all__ = [
+    "SETTLED_COLUMNS",
     "Admission",
     "AgeLimits",
     "Dispatch",

@@ -13,7 +13,7 @@ import numpy as np
 
 from amicrawl.errors import AmicrawlError
 from amicrawl.frontier.inventory import is_settled_since
-from amicrawl.frontier.outcomes import settled_at
+from amicrawl.frontier.outcomes import SETTLED_COLUMNS, settled_at
 from amicrawl.frontier.places import place_of
 from amicrawl.frontier.row_strings import offer_of, offered, offered_entries
 from amicrawl.meguri import RESTING, WAITING, Cause, Status
@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from amicrawl.frontier.row import Flights, Offer, Outcome
     from amicrawl.meguri import LivePartition
     from amicrawl.urls import UrlKey
-
-
-_SETTLED = ("status", "http_status", "next_due", "retry_count", "first_seen", "last_crawled")
 
 
 def kept_out(partition: LivePartition, *, causes: Collection[Cause], robots: bool) -> np.ndarray:
@@ -76,11 +73,11 @@ def grown_old(partition: LivePartition, ages: AgeLimits, *, hour: int, since: in
 
 def old_at(partition: LivePartition, ages: AgeLimits) -> tuple[np.ndarray, np.ndarray]:
     """Return the numbers of the settled rows that *ages* are about, and the hours they are old from."""
-    rows = partition.state.rows.columns(*_SETTLED, "url_ref")
+    rows = partition.state.rows.columns(*SETTLED_COLUMNS, "url_ref")
     numbers = _present(partition, np.isin(rows["status"], [*RESTING]))
     last = rows["last_crawled"][numbers].astype(np.int64)
     for at in np.flatnonzero(rows["status"][numbers] != Status.CRAWLED).tolist():
-        last[at] = settled_at({name: int(rows[name][numbers[at]]) for name in _SETTLED})
+        last[at] = settled_at({name: int(rows[name][numbers[at]]) for name in SETTLED_COLUMNS})
     if ages.is_one:
         return numbers, last + ages.least
     texts = (partition.texts_at(reference) for reference in rows["url_ref"][numbers].tolist())

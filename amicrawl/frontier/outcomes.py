@@ -163,6 +163,10 @@ def _back_at(event: Event, in_a_row: int, outcome: Outcome, hour: int) -> int:
     return hour + max(back.hours(in_a_row - MANY + 1 if event is Event.EXHAUSTED else in_a_row), wished)
 
 
+SETTLED_COLUMNS = ("status", "http_status", "next_due", "retry_count", "first_seen", "last_crawled")
+"""What `settled_at` needs of a row."""
+
+
 def settled_at(row: Mapping[str, int]) -> int:
     """Return the hour at which the URL row with these columns was settled last; 0 for never.
 

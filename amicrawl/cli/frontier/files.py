@@ -6,13 +6,15 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
 import typer
 
 from amicrawl.cli.frontier.rows import AnyPath, hour_now
 from amicrawl.cli.options import AsJson, json_text, print_lines
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import InputError, UsageError
-from amicrawl.meguri import Copies, dump_pieces, partition_in, read_dump
+from amicrawl.frontier import SETTLED_COLUMNS, settled_at
+from amicrawl.meguri import Copies, Status, dump_pieces, partition_in, read_dump
 from amicrawl.meguri.format.faults import Malformed
 from amicrawl.meguri.format.operations import compact as compacted
 from amicrawl.meguri.format.operations import merge
@@ -37,7 +39,7 @@ Paths = Annotated[list[Path], typer.Argument(help="Frontier files, or directorie
 Gc = Annotated[bool, typer.Option("--gc", help="Leave out rows that are gone.")]
 OlderThan = Annotated[
     int | None,
-    typer.Option(min=0, metavar="DAYS", help="With --gc: only those last crawled so long ago."),
+    typer.Option(min=0, metavar="DAYS", help="With --gc: only those last looked for so long ago."),
 ]
 OutIfOther = Annotated[
     Path | None, typer.Option("-o", "--out", metavar="FILE", help="The file to write.")
@@ -110,12 +112,25 @@ def _made_one(paths: Sequence[Path], *, gc: bool, older_than: int | None) -> tup
     """Return the rows of all *paths*, and how many gone ones were left out."""
     try:
         merged = merge(*(partition_in(path) for path in paths))
-        before = None if older_than is None else max(hour_now() - older_than * _DAY, 0)
-        result = compacted(merged, drop_gone=gc, gone_before=before) if gc else merged
+        spared = None if older_than is None else _settled_since(merged, hour_now() - older_than * _DAY)
+        result = compacted(merged, spared=spared) if gc else merged
     except Malformed as error:
         names = ", ".join(map(str, paths))
         raise InputError(f"{names} cannot be made one: {error.reason}. Choose others.") from error
     return result, len(merged.urls["host_key"]) - len(result.urls["host_key"])
+
+
+def _settled_since(partition: Partition, hour: int) -> np.ndarray:
+    """Return which gone rows were settled at *hour* or later.
+
+    A page that was found gone keeps the hour of its last capture, or has none: when it was looked for
+    follows from when it will be again.
+    """
+    urls = partition.urls
+    found = urls["last_crawled"] >= hour
+    for row in np.flatnonzero((urls["status"] == Status.GONE) & ~found).tolist():
+        found[row] = settled_at({name: int(urls[name][row]) for name in SETTLED_COLUMNS}) >= hour
+    return found
 
 
 def _options(codec: str, max_page_rows: int) -> WriteOptions:

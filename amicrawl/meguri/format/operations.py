@@ -27,18 +27,17 @@ if TYPE_CHECKING:
 
 
 def compact(
-    partition: Partition, *, drop_gone: bool = True, gone_before: int | None = None
+    partition: Partition, *, drop_gone: bool = True, spared: np.ndarray | None = None
 ) -> Partition:
     """Return *partition* without the strings that nothing refers to, and without its gone rows.
 
-    With *gone_before*, in hours since 1970, only those are dropped that were last crawled before it. All
-    hosts stay.
+    Those that are *spared*, a mask of all URL rows, stay. So do all hosts.
     """
     if not drop_gone:
         return _gathered(partition, [partition.arena], [partition.urls], [partition.hosts])
     gone = partition.urls["status"] == Status.GONE
-    if gone_before is not None:
-        gone &= partition.urls["last_crawled"] < gone_before
+    if spared is not None:
+        gone &= ~spared
     urls = _selected(partition.urls, URL_COLUMNS, ~gone)
     return _gathered(partition, [partition.arena], [urls], [partition.hosts])
 

@@ -99,13 +99,17 @@ def test_partitions_that_share_hosts_are_not_merged(whole: Partition) -> None:
     assert raised.value.fault is FileFault.NOT_SORTED
 
 
-def test_only_what_went_long_ago_is_dropped_if_so_wished(whole: Partition) -> None:
-    gone = whole.urls["last_crawled"][whole.urls["status"] == 6]
+def test_gone_rows_that_are_spared_stay(whole: Partition) -> None:
+    gone = np.flatnonzero(whole.urls["status"] == 6)
     assert len(gone) == 2
-    rows = len(whole.urls["status"])
-    kept = compact(whole, gone_before=int(gone.max()))
-    assert len(kept.urls["status"]) == rows - int((gone < gone.max()).sum())
-    assert len(compact(whole, gone_before=0).urls["status"]) == rows
+    spared = np.zeros(len(whole.urls["status"]), bool)
+    spared[gone[0]] = True
+    kept = compact(whole, spared=spared)
+    keys = list(zip(*(kept.urls[name].tolist() for name in ("host_key", "path_key")), strict=True))
+    for row, is_kept in zip(gone.tolist(), (True, False), strict=True):
+        key = int(whole.urls["host_key"][row]), int(whole.urls["path_key"][row])
+        assert (key in keys) is is_kept
+    assert len(keys) == len(spared) - 1
 
 
 def _with_annexes() -> Partition:
