@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from amicrawl.meguri.snapshot import Copies
     from amicrawl.meguri.state import IDENTITY, PartitionState
     from amicrawl.meguri.states import MANY, RESTING, RETURNS, WAITING, Cause, Event, Status, after
-    from amicrawl.meguri.store.directory import list_directory
+    from amicrawl.meguri.store.directory import undisturbed
 else:
     __getattr__ = lazy_exports(
         __name__,
@@ -72,7 +72,7 @@ else:
         Status="states",
         WAITING="states",
         after="states",
-        list_directory="store.directory",
+        undisturbed="store.directory",
         HostRow="rows",
         UrlRow="rows",
         offered_row="rows",
@@ -107,7 +107,6 @@ __all__ = [
     "find_url",
     "frontier_directory",
     "gather_frontiers",
-    "list_directory",
     "offered_row",
     "open_rows",
     "pack_robots",
@@ -115,4 +114,5 @@ __all__ = [
     "read_dump",
     "shard_of",
     "string_at",
+    "undisturbed",
 ]

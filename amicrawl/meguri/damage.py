@@ -13,13 +13,15 @@ from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.verification import check_rows, verify
 from amicrawl.meguri.opening import load
 from amicrawl.meguri.row_source import frontier_directory
-from amicrawl.meguri.store.directory import SUPERBLOCK_SIZE, decode_superblock, list_directory
+from amicrawl.meguri.store.directory import SUPERBLOCK_SIZE, decode_superblock, undisturbed
 from amicrawl.meguri.store.generations import Generations
 from amicrawl.meguri.store.logs import replay_logs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+    from amicrawl.meguri.store.directory import Listing
 
 
 @dataclass(slots=True)
@@ -37,16 +39,20 @@ def find_damage(path: Path) -> DamageFindings:
     Of a directory every snapshot is read, and what they and the logs give together. Raises InputError
     where there is nothing to read.
     """
-    found = DamageFindings()
     if path.is_dir():
-        _look_into_directory(frontier_directory(path), found)
-    else:
-        _look_into_file(path, found)
+        directory = frontier_directory(path)
+        return undisturbed(
+            directory,
+            partial(_found_in_directory, directory),
+            failed=lambda found: len(found.damage) > 0,
+        )
+    found = DamageFindings()
+    _look_into_file(path, found)
     return found
 
 
-def _look_into_directory(directory: Path, found: DamageFindings) -> None:
-    listing = list_directory(directory)
+def _found_in_directory(directory: Path, listing: Listing) -> DamageFindings:
+    found = DamageFindings()
     for _, snapshot in sorted(listing.snapshots.items()):
         _look_into_file(snapshot, found)
     if listing.superblock is not None:
@@ -55,7 +61,7 @@ def _look_into_directory(directory: Path, found: DamageFindings) -> None:
         load(directory)
     except DamagedFileError as error:
         found.damage.append(error)
-        return
+        return found
     chosen, _ = Generations(directory, disk=Disk()).choose(_check_ends)
     logs = replay_logs(
         chosen.logs,
@@ -80,6 +86,7 @@ def _look_into_directory(directory: Path, found: DamageFindings) -> None:
             found.notes.append(f"{log.path} counts up to byte {log.intact_bytes}: there {log.stopped}.")
         else:
             found.damage.append(DamagedFileError(log.path, log.intact_bytes, f"log: {log.stopped}"))
+    return found
 
 
 def _superblock_damage(path: Path) -> list[DamagedFileError]:

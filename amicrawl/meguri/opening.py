@@ -27,6 +27,7 @@ from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.rows import HostRow, UrlRow
 from amicrawl.meguri.snapshot import Copies, freeze, partition_at
 from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, ChangedRows, PartitionState
+from amicrawl.meguri.store.directory import undisturbed
 from amicrawl.meguri.store.generations import Generations
 from amicrawl.urls import UrlKey, host_group, seed_key, text_of, url_key
 
@@ -121,11 +122,13 @@ def check_identity(state: PartitionState, meta: Mapping[bytes, bytes], directory
 def load(directory: Path) -> Partition:
     """Return the partition in *directory* as it stands on disk, journals included; writes nothing there.
 
-    Raises DamagedFileError or InputError where it cannot be read.
+    It may be that of a running crawl. Raises DamagedFileError or InputError where it cannot be read.
     """
     disk = Disk()
     work = Path(tempfile.gettempdir())
-    state, _, _ = read_state(Generations(directory, disk=disk), work, disk=disk)
+    state, _, _ = undisturbed(
+        directory, lambda _: read_state(Generations(directory, disk=disk), work, disk=disk)
+    )
     try:
         moment = freeze(state, hour=state.created)
         # What is copied stays mapped for as long as the partition is used.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -125,6 +126,12 @@ def test_inspect_prints_what_the_reference_prints_and_the_dates(file: Path) -> N
     assert "  made           2024-10-04T00:00:00Z" in lines
     found = as_json("inspect", file)
     assert (found["urls"], found["codec"], found["next_due_hours"]) == (5, "none", [NOW - 3, NOW + 100])
+
+
+def test_inspect_says_which_file_of_a_directory_cannot_be_looked_at(directory: Path) -> None:
+    (directory / "frontier" / "log-9").symlink_to("gone")
+    with pytest.raises(InputError, match=r"frontier/log-9 cannot be read: No such file"):
+        run("inspect", directory)
 
 
 def test_inspect_agrees_with_every_golden_file() -> None:
@@ -345,6 +352,27 @@ def test_pack_makes_one_file_of_a_directory(directory: Path, tmp_path: Path) -> 
     assert as_json("pack", directory)["path"] == str(directory / "pack.meguri")
     with pytest.raises(InputError, match="is not a directory"):
         run("pack", out)
+
+
+def test_compact_keeps_what_was_found_gone_within_the_horizon_whenever_it_was_captured(
+    tmp_path: Path,
+) -> None:
+    """A response that says no leaves a row its last capture, or none, and when it is due again."""
+    hour, weeks = int(time.time()) // 3600, 7 * 24
+    strings, gone = ArenaBuilder(), {"status": 6, "http_status": 404, "retry_count": 1}
+    found = [
+        ("https://example.com/never-there", {"first_seen": hour - 1, "next_due": hour + 2 * weeks - 1}),
+        ("https://example.com/was-there", {"last_crawled": 9, "next_due": hour + 2 * weeks - 1}),
+        ("https://example.com/long-gone", {"first_seen": 9, "next_due": hour - 50 * weeks}),
+    ]
+    rows = [_row(strings, url, url_key(url, Identity.EXACT), **gone, **more) for url, more in found]
+    partition = crawled()
+    partition.urls = columns_of(np.sort(np.concatenate(rows), order=["host_key", "path_key"]))
+    partition.arena = strings.arena()
+    partition.hosts = columns_of(np.zeros(0, HOST_ROW))
+    file, out = write(partition, tmp_path / "f.meguri"), tmp_path / "o.meguri"
+    assert as_json("compact", file, "--gc", "--older-than", 90, "-o", out)["gone_dropped"] == 1
+    assert {row["url"] for row in rows_of("ls", out)} == {url for url, _ in found[:2]}
 
 
 def test_compact_keeps_gone_rows_unless_told(file: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
@@ -26,16 +25,16 @@ from amicrawl.cli.frontier.rows import (
     text_of,
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
-from amicrawl.errors import UsageError
+from amicrawl.errors import InputError, UsageError
 from amicrawl.meguri import (
     STATUSES,
     WAITING,
     LiveSource,
     Status,
     frontier_directory,
-    list_directory,
     open_rows,
     string_at,
+    undisturbed,
 )
 from amicrawl.meguri.format.footer import RegionId
 from amicrawl.meguri.format.reader import FrontierFile
@@ -44,7 +43,7 @@ from amicrawl.meguri.format.verification import inspection_text
 from amicrawl.terminal import harmless, human_size
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from amicrawl.meguri import RowSource
@@ -79,24 +78,40 @@ def _with_harmless_meta(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _directory_lines(directory: Path, *, as_json: bool) -> Iterator[str]:
-    listing = list_directory(directory)
-    paths = [*listing.snapshots.values(), *chain.from_iterable(listing.further.values())]
-    paths += [*listing.logs.values(), *listing.tails.values()]
-    paths += [*listing.unfinished, *([listing.superblock] if listing.superblock else [])]
-    sizes = {path.name: path.stat().st_size for path in paths}
-    newest = listing.snapshots[max(listing.snapshots)] if listing.snapshots else None
+    facts: dict[str, Any] = undisturbed(
+        directory,
+        lambda listing: {
+            "path": str(directory),
+            "files": _sizes(listing.files()),
+            "snapshot": _newest(listing.snapshots),
+        },
+    )
     if as_json:
-        facts: dict[str, Any] = {"path": str(directory), "files": sizes, "snapshot": None}
-        if newest is not None:
-            facts["snapshot"] = {"file": newest.name, **inspected(newest)}
         yield json_text(facts)
         return
     yield f"frontier {harmless(str(directory))}"
-    for name, size in sorted(sizes.items()):
+    for name, size in sorted(facts["files"].items()):
         yield f"  {harmless(name):<24} {human_size(size)}"
-    if newest is not None:
-        yield f"{harmless(newest.name)}:"
-        yield from _file_lines(inspected(newest))
+    if facts["snapshot"] is not None:
+        yield f"{harmless(facts['snapshot']['file'])}:"
+        yield from _file_lines(facts["snapshot"])
+
+
+def _newest(snapshots: Mapping[int, Path]) -> dict[str, Any] | None:
+    if not snapshots:
+        return None
+    newest = snapshots[max(snapshots)]
+    return {"file": newest.name, **inspected(newest)}
+
+
+def _sizes(paths: Iterable[Path]) -> dict[str, int]:
+    sizes = {}
+    for path in paths:
+        try:
+            sizes[path.name] = path.stat().st_size
+        except OSError as error:
+            raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    return sizes
 
 
 def stats(path: AnyPath, *, at: AtHour = 0, as_json: AsJson = False) -> None:

@@ -34,8 +34,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from itertools import chain
 from struct import Struct
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from google_crc32c import value as crc32c
 
@@ -47,8 +48,10 @@ from amicrawl.meguri.store.journal import FIRST_LSN, MAX_LSN, TAIL_SUFFIX
 from amicrawl.meguri.store.logs import replay_logs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+_T = TypeVar("_T")
 
 SUPERBLOCK_NAME: Final = "super"
 
@@ -84,6 +87,12 @@ class Listing:
         """Return the logs of that number and greater ones, in order."""
         return tuple(self.logs[found] for found in sorted(self.logs) if found >= number)
 
+    def files(self) -> Iterator[Path]:
+        """Return all files."""
+        named = [] if self.superblock is None else [self.superblock]
+        snapshots = chain(self.snapshots.values(), *self.further.values())
+        return chain(named, snapshots, self.logs.values(), self.tails.values(), self.unfinished)
+
 
 def list_directory(directory: Path) -> Listing:
     """Return the files of *directory*; InputError where it cannot be read."""
@@ -97,6 +106,31 @@ def list_directory(directory: Path) -> Listing:
     for number in listing.further.keys() - listing.snapshots.keys():
         listing.unfinished += listing.further.pop(number)
     return listing
+
+
+_LOOKS: Final = 5
+
+
+def undisturbed(
+    directory: Path, read: Callable[[Listing], _T], *, failed: Callable[[_T], bool] = lambda _: False
+) -> _T:
+    """Return what *read* makes of the files of *directory*, which may be that of a running crawl.
+
+    A snapshot takes the place of an older one and of its logs: where *read* raised InputError or
+    DamagedFileError, or what it returned has *failed*, and files have come or gone meanwhile, it reads
+    once more, five times in all.
+    """
+    for _ in range(_LOOKS - 1):
+        listing = list_directory(directory)
+        try:
+            found = read(listing)
+        except (InputError, DamagedFileError):
+            if list_directory(directory) == listing:
+                raise
+        else:
+            if not failed(found) or list_directory(directory) == listing:
+                return found
+    return read(list_directory(directory))
 
 
 def _enter(listing: Listing, path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -29,7 +31,7 @@ from meguri.store.partitions import host_frame, intern_frame, names_in, tombston
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, OutputError, UsageError
 from amicrawl.frontier import Found, Outcome
-from amicrawl.meguri import LivePartition, Status
+from amicrawl.meguri import LivePartition, Status, find_damage
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.verification import read_partition, verify
@@ -635,3 +637,30 @@ def test_a_row_in_flight_is_journaled_unless_it_is_settled_before_the_flush(
     contents = contents_of(partition)
     partition.abandon()
     assert reopened(directory) == (contents, ())
+
+
+def test_a_directory_is_read_again_if_snapshots_took_the_place_of_what_was_listed(
+    directory: Path, tmp_path: Path
+) -> None:
+    """A superblock that is a FIFO holds the reader up between the list of files and the first one."""
+    partition = LivePartition(directory, disk=Disk(), hour=HOUR, meta=META)
+    add(partition, 1, 1)
+    partition.flush()
+    watched, super_of_old = tmp_path / "watched", (directory / "super").read_bytes()
+    shutil.copytree(directory, watched)
+    for path in (2, 3):
+        add(partition, 1, path)
+        partition.snapshot(HOUR)
+    partition.close(HOUR)
+    assert set(names_in(directory)) & set(names_in(watched)) == {"super"}
+    (watched / "super").unlink()
+    os.mkfifo(watched / "super")
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(load, watched)
+        with (watched / "super").open("wb") as fifo:
+            for listed in watched.iterdir():
+                listed.unlink()
+            shutil.copytree(directory, watched, dirs_exist_ok=True)
+            fifo.write(super_of_old)
+        assert len(reading.result().urls["path_key"]) == 3
+    assert find_damage(watched).damage == []
