@@ -30,6 +30,8 @@ _PORTS = {"http": 80, "https": 443}
 _SOCKS_PORT = 1080
 HIGHEST_PORT = 65_535
 _LONGEST_RESPONSE = 64 * 1024
+_LONGEST_LOGIN = 255
+"""Bytes of a user name, and of a password (RFC 1929, section 2)."""
 _SOCKS4_GRANTED = 90
 _SOCKS5_REPLIES = {
     1: "general failure", 2: "connection not allowed", 3: "network unreachable",
@@ -85,10 +87,22 @@ def proxy_of(url: str) -> Proxy:
     user, password = None, ""
     if parts[2] is not None:
         user, _, password = (unquote(part) for part in parts[2].partition(":"))
+        _check_login(scheme, user, password)
     target = host_and_port(parts[3], default=_PORTS.get(scheme, _SOCKS_PORT))
     if target[1] > HIGHEST_PORT:
         raise UsageError(f"The port of the proxy is {target[1]}. Ports end at {HIGHEST_PORT}.")
     return Proxy(kind, scheme, target, user, password)
+
+
+def _check_login(scheme: str, user: str, password: str) -> None:
+    """Raise UsageError for a login that the protocol of the proxy has no room for."""
+    if scheme.startswith("socks5") and max(len(user.encode()), len(password.encode())) > _LONGEST_LOGIN:
+        raise UsageError(
+            f"The proxy cannot be sent its login: SOCKS 5 has room for {_LONGEST_LOGIN} bytes of user "
+            "name and as many of password."
+        )
+    if scheme.startswith("socks4") and "\0" in user:
+        raise UsageError("The proxy cannot be sent its login: SOCKS 4 ends a user name at its NUL.")
 
 
 def host_and_port(authority: str, *, default: int) -> tuple[str, int]:
@@ -155,7 +169,7 @@ async def _socks5(
     if version != 5 or method not in (0, 2) or (method == 2 and proxy.user is None):
         raise ProxyError("The proxy made no connection: it wants another kind of login.")
     if method == 2:
-        user, password = (proxy.user or "").encode()[:255], proxy.password.encode()[:255]
+        user, password = (proxy.user or "").encode(), proxy.password.encode()
         connection.write(b"\1" + bytes([len(user)]) + user + bytes([len(password)]) + password)
         if (await talk.exactly(2))[1] != 0:
             raise ProxyError("The proxy made no connection: it did not accept user name and password.")

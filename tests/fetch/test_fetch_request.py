@@ -313,6 +313,9 @@ def test_what_authorizes_at_a_proxy_is_not_sent_where_there_is_none() -> None:
         "http://",
         "file:///x",
         "http://a/b",
+        f"socks5://me:{256 * 'x'}@proxy.example",
+        f"socks5h://{128 * '%C3%A4'}@proxy.example",
+        "socks4a://me%00other.example@proxy.example",
     ],
 )
 def test_a_proxy_that_cannot_be_followed_is_the_callers_fault(proxy: str) -> None:
