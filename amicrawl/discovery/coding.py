@@ -102,7 +102,14 @@ class _Inflate:
             if not _is_zlib(piece):
                 self._decoder = zlib.decompressobj(-zlib.MAX_WBITS)
         while piece:
-            yield self._decoder.decompress(piece, _PIECE)
+            before = self._decoder.copy()
+            try:
+                yield self._decoder.decompress(piece, _PIECE)
+            except zlib.error:
+                # What was decoded before the fault, as of a wrong checksum, did not come out.
+                for place in range(len(piece)):
+                    yield before.decompress(piece[place : place + 1])
+                raise
             piece = self._decoder.unconsumed_tail
             if self._decoder.eof:
                 piece = self._decoder.unused_data
@@ -187,6 +194,23 @@ _HEIRS = {
     "euc_kr": "cp949",
     "utf-16": "utf-16-le",
 }
+_LABELS = {
+    **dict.fromkeys(("x-sjis", "windows-31j"), "cp932"),
+    **dict.fromkeys(("x-euc-jp", "cseucpkdfmtjapanese"), "euc_jp"),
+    **dict.fromkeys(("x-gbk", "gb_2312", "gb_2312-80", "csgb2312"), "gb18030"),
+    **dict.fromkeys(("cn-big5", "x-x-big5"), "big5hkscs"),
+    **dict.fromkeys(
+        ("windows-949", "cseuckr", "csksc56011987", "iso-ir-149", "ks_c_5601-1989", "ksc_5601"), "cp949"
+    ),
+    **dict.fromkeys(("windows-874", "dos-874"), "cp874"),
+    **dict.fromkeys(("iso-8859-8-i", "logical", "visual"), "iso8859-8"),
+    **dict.fromkeys(("koi", "koi8"), "koi8-r"),
+    "koi8-ru": "koi8-u",
+    **dict.fromkeys(("x-mac-cyrillic", "x-mac-ukrainian"), "mac-cyrillic"),
+    **dict.fromkeys(("x-mac-roman", "csmacintosh"), "mac-roman"),
+    **{f"x-cp125{number}": f"cp125{number}" for number in range(9)},
+}
+"""Labels of the web (WHATWG Encoding, "names and labels") that Python does not know."""
 _NOT_ASCII_INSIDE = frozenset({"utf-16-le", "utf-16-be", "iso2022_jp"})
 """In these, a byte that looks like ASCII need not be."""
 
@@ -209,8 +233,9 @@ def charset_of(payload: bytes, content_type: str = "") -> str:
 
 @lru_cache(maxsize=256)
 def _known(label: str) -> str | None:
+    label = label.lower()
     try:
-        name = codecs.lookup(label).name
+        name = codecs.lookup(_LABELS.get(label, label)).name
     except (LookupError, ValueError):
         return None
     name = _HEIRS.get(name, name)

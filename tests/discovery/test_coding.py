@@ -12,7 +12,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.discovery.coding import decoded
+from amicrawl.discovery.coding import charset_of, decoded
 
 TEXT = b"".join(b'<a href="/page/%d">%d</a>\n' % (n, n * n) for n in range(5000))
 
@@ -91,3 +91,43 @@ def test_a_bomb_costs_no_more_than_the_limit(codings: bytes) -> None:
         tracemalloc.stop()
     # The pieces, the whole, and for zstd one step of 256 bytes: 64 blocks of up to 128 KiB.
     assert peak < 24 << 20
+
+
+@pytest.mark.parametrize("size", [len(TEXT), 40])
+@pytest.mark.parametrize("codings", [b"gzip", b"deflate"])
+def test_what_a_payload_with_a_wrong_checksum_has_is_read(codings: bytes, size: int) -> None:
+    packed = bytearray((gzip.compress if codings == b"gzip" else zlib.compress)(TEXT[:size]))
+    packed[-5 if codings == b"gzip" else -1] ^= 1
+    assert decoded([bytes(packed)], codings, limit=1 << 20) == TEXT[:size]
+
+
+def test_a_fault_in_the_middle_of_a_bomb_costs_no_more_than_the_limit() -> None:
+    bomb = bytearray(gzip.compress(bytes(50 << 20)))
+    bomb[len(bomb) // 2 : -8] = b"\xff" * (len(bomb) - len(bomb) // 2 - 8)
+    tracemalloc.start()
+    assert not decoded([bytes(bomb)], b"gzip", limit=1 << 20).strip(b"\0")
+    assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("label", "charset"),
+    [
+        ("x-sjis", "cp932"),
+        ("X-SJIS", "cp932"),
+        ("windows-31j", "cp932"),
+        ("x-euc-jp", "euc_jp"),
+        ("windows-949", "cp949"),
+        ("x-gbk", "gb18030"),
+        ("gb_2312-80", "gb18030"),
+        ("x-x-big5", "big5hkscs"),
+        ("windows-874", "cp874"),
+        ("iso-8859-8-i", "iso8859-8"),
+        ("koi8-ru", "koi8-u"),
+        ("x-cp1251", "cp1251"),
+        ("x-mac-cyrillic", "mac-cyrillic"),
+    ],
+)
+def test_every_label_that_browsers_know_names_its_character_set(label: str, charset: str) -> None:
+    page = b"<meta http-equiv=Content-Type content='text/html; charset=%b'>" % label.encode()
+    assert charset_of(page) == charset_of(b"", f"text/html; charset={label}") == charset
