@@ -108,7 +108,7 @@ class _Inflate:
             except zlib.error:
                 # What was decoded before the fault, as of a wrong checksum, did not come out.
                 for place in range(len(piece)):
-                    yield before.decompress(piece[place : place + 1])
+                    yield before.decompress(piece[place : place + 1], _PIECE)
                 raise
             piece = self._decoder.unconsumed_tail
             if self._decoder.eof:
