@@ -94,6 +94,11 @@ def _footer(reader: CompactReader) -> ParquetFooter:
     leaves: list[StoredColumn] | None = None
     groups: list[RowGroup] | None = None
     for number, kind in reader.fields():
+        if kind == LIST and (
+            (number == 2 and leaves is not None) or (number == 4 and groups is not None)
+        ):
+            # Of two, Arrow takes the second: columns that the row groups read before do not have.
+            raise FooterError("its footer has columns or row groups twice")
         if number == 2 and kind == LIST:
             leaves = _leaves(_elements(reader))
         elif number == 3 and kind in reader.INTEGERS:

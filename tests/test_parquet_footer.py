@@ -12,6 +12,7 @@ import pytest
 from amicrawl.errors import InputError
 from amicrawl.parquet import NotWholeError, ParquetTable
 from amicrawl.parquet_footer import MOST_COLUMNS, FooterError, read_footer
+from amicrawl.thrift import CompactReader
 
 
 def written(table: pa.Table, **options: Any) -> bytes:
@@ -89,3 +90,21 @@ def test_a_file_that_does_not_end_as_one_is_damaged() -> None:
     for wrong in (octets[:-1], octets[:-4] + b"PARE", b"PAR1\xff\xff\xff\x7fPAR1", b""):
         with pytest.raises(NotWholeError, match="not a complete Parquet file"):
             ParquetTable(io.BytesIO(wrong), "x.parquet")
+
+
+@pytest.mark.parametrize("number", [2, 4])
+def test_a_footer_that_has_its_columns_or_row_groups_twice_is_damaged(number: int) -> None:
+    octets = written(pa.table({"url": ["a"]}))
+    wider = footer_of(written(pa.table({"url": ["a"], "more": ["b"]})))
+    reader = CompactReader(wider)
+    for field, kind in reader.fields():
+        begin = reader.at
+        reader.skip(kind)
+        if field == number:
+            again = bytes([kind, number << 1]) + wider[begin : reader.at]
+    footer = footer_of(octets)[:-1] + again + b"\0"
+    with pytest.raises(FooterError, match="twice"):
+        read_footer(footer)
+    whole = octets[: -8 - len(footer_of(octets))] + footer + len(footer).to_bytes(4, "little") + b"PAR1"
+    with pytest.raises(InputError, match="twice"):
+        ParquetTable(io.BytesIO(whole), "x.parquet")

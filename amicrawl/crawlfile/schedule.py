@@ -49,9 +49,11 @@ class CrawlSchedule:
 
     @property
     def every_text(self) -> str:
-        """`every` in minutes, as `duration_of` reads it."""
+        """`every` in its largest unit, as `duration_of` reads it: in another, digits may not suffice."""
         assert self.every is not None
-        return f"{self.every // timedelta(minutes=1)}m"
+        whole = {unit: timedelta(**{name: 1}) for unit, name in _UNITS.items()}
+        unit = [unit for unit, span in whole.items() if not self.every % span][-1]
+        return f"{self.every // whole[unit]}{unit}"
 
 
 class LastCrawl(NamedTuple):
@@ -103,13 +105,21 @@ def plan(schedule: CrawlSchedule, run_id: str, crawls: Sequence[LastCrawl], *, n
     if latest.is_running:
         return Plan(Action.WAIT, latest.run_id, "The crawl is still running.")
     if latest.finished is None:
-        goes_on = now < latest.started + schedule.every or "%" not in run_id
+        goes_on = now < _after(latest.started, schedule.every) or "%" not in run_id
         return Plan(Action.CRAWL, latest.run_id if goes_on else fresh)
-    due = latest.finished + schedule.every
+    due = _after(latest.finished, schedule.every)
     if now < due:
         moment = due.astimezone(UTC).strftime("%Y-%m-%d %H:%M")
         return Plan(Action.WAIT, latest.run_id, f"Nothing to do: the next crawl is due at {moment} UTC.")
     return Plan(Action.RECRAWL, latest.run_id) if schedule.recrawl else Plan(Action.CRAWL, fresh)
+
+
+def _after(moment: datetime, span: timedelta) -> datetime:
+    """Return the moment that is *span* later, or the last there is: 999999 weeks are 19,165 years."""
+    try:
+        return moment + span
+    except OverflowError:
+        return datetime.max.replace(tzinfo=UTC)
 
 
 def last_crawls(out: Path, run_id: str) -> list[LastCrawl]:

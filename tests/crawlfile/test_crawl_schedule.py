@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from amicrawl.config import CrawlConfig
 from amicrawl.crawlfile.schedule import (
     Action,
     CrawlSchedule,
@@ -161,3 +162,28 @@ def test_a_file_that_is_no_crawl_json_is_a_damaged_one(tmp_path: Path, content: 
     (tmp_path / "crawl.json").write_text(content)
     with pytest.raises(DamagedFileError):
         last_crawls(tmp_path, "")
+
+
+def test_a_crawl_that_is_due_beyond_the_last_date_waits_or_goes_on() -> None:
+    never = CrawlSchedule(every=duration_of("999999w"))
+    waits = plan(never, "%Y", [ended(1, "2027")], now=NOW)
+    assert (waits.action, "9999-12-31" in waits.sentence) == (Action.WAIT, True)
+    assert plan(never, "%Y", [broken_off(1, "2026")], now=NOW) == (Action.CRAWL, "2026", "")
+
+
+@pytest.mark.parametrize(
+    ("written", "shortest"),
+    [
+        ("90m", "90m"),
+        ("48h", "2d"),
+        ("7d", "1w"),
+        ("104w", "104w"),
+        ("730d", "730d"),
+        ("999999w", "999999w"),
+        ("999999m", "999999m"),
+    ],
+)
+def test_an_interval_of_years_is_an_age_that_a_recrawl_takes(written: str, shortest: str) -> None:
+    text = CrawlSchedule(every=duration_of(written)).every_text
+    assert (text, duration_of(text)) == (shortest, duration_of(written))
+    assert CrawlConfig.model_validate({"recrawl_after": text}).recrawl_after == {"*": text}
