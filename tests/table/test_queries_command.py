@@ -331,3 +331,30 @@ def test_ctrl_c_ends_a_question_that_takes_long(folder: Path, sql: str) -> None:
         assert running.stderr is not None
         assert b"Traceback" not in running.stderr.read()
     assert code == ExitCode.STOPPED
+
+
+INTERRUPTED = """
+import contextlib, pathlib, signal, sys
+from amicrawl.archive.table.query import QueryTable
+
+def interrupt(*_):
+    raise KeyboardInterrupt
+
+signal.signal(signal.SIGALRM, interrupt)
+whole = 0
+for step in range(0, 300, 3):
+    with contextlib.suppress(KeyboardInterrupt):
+        signal.setitimer(signal.ITIMER_REAL, 0.0003 * (step + 1))
+        with QueryTable(pathlib.Path(sys.argv[1])) as table:
+            table.ask_sql("SELECT 1")
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        whole += 1
+print(whole)
+"""
+
+
+def test_ctrl_c_is_one_whatever_the_engine_is_at(folder: Path) -> None:
+    # Apart from this process: what is interrupted between two steps leaves a directory to the end.
+    line = [sys.executable, "-c", INTERRUPTED, str(folder)]
+    done = warm_processes.run(line, capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 100, "not one was interrupted: this says nothing"

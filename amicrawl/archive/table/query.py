@@ -94,8 +94,12 @@ class QueryTable:
             _check_size(file)
         self._kept = ExitStack()
         try:
-            self._engine = _engine(self._kept, restricted=restricted)
             self._thread = self._kept.enter_context(ThreadPoolExecutor(1))
+            begun = self._thread.submit(_engine, self._kept, restricted=restricted)
+            try:
+                self._engine = begun.result()
+            finally:
+                wait([begun])
             with _reading(path):
                 self.columns = self._columns_of_files()
             self.relation = _kind(path, self.columns)
@@ -123,9 +127,9 @@ class QueryTable:
         """
         *before, last = statements_of(sql)
         with _reading(self.path):
-            self._engine.execute(self._view(()))
+            self._execute(self._view(()))
             for statement in (*(_OTHER_NAMES if self.relation == TABLE else ()), *macros().values()):
-                self._engine.execute(statement)
+                self._execute(statement)
             self._lock()
         blamed = partial(_blamed_on_sql, relation=self.relation)
         with blamed(self.path):
@@ -190,7 +194,8 @@ class QueryTable:
         return f"read_parquet([\n  {files}\n], union_by_name = true, hive_types_autocast = false)"
 
     def _columns_of_files(self) -> dict[str, str]:
-        rows = self._engine.execute(f"DESCRIBE FROM {self._source()}").fetchall()
+        statement = f"DESCRIBE FROM {self._source()}"
+        rows = self._stoppable(lambda: self._engine.execute(statement).fetchall())
         return {row[0]: row[1] for row in rows}
 
     def _lock(self) -> None:
@@ -205,11 +210,11 @@ class QueryTable:
             "SET enable_external_access = false",
             "SET lock_configuration = true",
         ):
-            self._engine.execute(statement)
+            self._execute(statement)
 
     def _check(self, statement: str) -> None:
         if self._restricted:
-            refuse_writing(self._engine, statement)
+            self._stoppable(partial(refuse_writing, self._engine, statement))
 
     def _result(self, sql: str, blamed: _Blame) -> QueryResult:
         with blamed(self.path):
@@ -233,7 +238,8 @@ class QueryTable:
     def _stoppable(self, work: Callable[[], _Result]) -> _Result:
         """Return what *work* of the engine returns; Ctrl-C ends it.
 
-        It does so from the thread that waits: the engine itself does not look for signals.
+        It does so from the thread that waits: in its own, the engine looks for no signals, and in that
+        which waits it would make of one a RuntimeError of its own.
         """
         begun = self._thread.submit(work)
         try:
