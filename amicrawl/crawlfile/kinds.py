@@ -72,7 +72,7 @@ def size(*, least: int = 0) -> ValueKind:
             raise ValueError("too small")
         return text
 
-    written = Annotated[str, Field(pattern=_SIZE), AfterValidator(is_enough)]
+    written: Any = Annotated[_one_line(_SIZE), AfterValidator(is_enough)]
     return ValueKind(
         f'bytes, {least} or more, or a size such as "64MiB"',
         Annotated[int, Field(ge=least)] | written,
@@ -92,7 +92,21 @@ def choice(words: Sequence[str]) -> ValueKind:
 
 def text(wanted: str = "a string", *, pattern: str | None = None, is_path: bool = False) -> ValueKind:
     """Return the kind of strings that *pattern*, if there is one, is found in."""
-    return ValueKind(wanted, Annotated[str, Field(pattern=pattern)], is_path=is_path)
+    return ValueKind(wanted, _one_line(pattern), is_path=is_path)
+
+
+def _one_line(pattern: str | None) -> Any:
+    """Return the type of strings that *pattern* is found in, whose `$` is the end of the string.
+
+    To Python's `re` it is also the place before a line end there; to JSON Schema it is not.
+    """
+
+    def ends_there(text: str) -> str:
+        if text.endswith("\n") and pattern is not None and pattern.endswith("$"):
+            raise ValueError("a line end")
+        return text
+
+    return Annotated[str, Field(pattern=pattern), AfterValidator(ends_there)]
 
 
 def texts(wanted: str = "a list of strings", *, is_path: bool = False) -> ValueKind:

@@ -52,6 +52,16 @@ WRONG = [
         3,
         'robots is "obay", and must be "obey", "obey-but-fetch-requisites" or "ignore".',
     ),
+    (
+        '[schedule]\nevery = "7d\\n"',
+        3,
+        'every is "7d\n", and must be a span of time such as "30m", "12h", "7d" or "4w".',
+    ),
+    (
+        '[output]\nwarc_size = "64MiB\\n"',
+        3,
+        'warc_size is "64MiB\n", and must be bytes, 1024 or more, or a size such as "64MiB".',
+    ),
     ("[request]\ntimeout = 0", 3, "timeout is 0, and must be a number greater than 0."),
     (
         "[output]\nwarc_size = '1 furlong'",
