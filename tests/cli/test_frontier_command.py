@@ -16,10 +16,12 @@ from meguri.format.golden_dumps import VECTOR_FILES, golden_files, selected
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
+from amicrawl.cli.frontier.files import printed_pieces
 from amicrawl.cli.frontier.lookup import Question, sentences
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
+from amicrawl.meguri import dump_pieces
 from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
 from amicrawl.meguri.format.strings import ArenaBuilder, pack_robots
@@ -399,6 +401,14 @@ def test_compact_forgets_only_what_went_before_the_horizon(file: Path, tmp_path:
 def test_files_that_share_hosts_are_not_made_one(file: Path) -> None:
     with pytest.raises(InputError, match="share a range of host keys"):
         run("compact", file, file)
+
+
+def test_export_prints_strings_piece_by_piece_however_long_their_line_is() -> None:
+    partition = crawled()
+    partition.arena = bytes(8 << 20)
+    pieces = list(printed_pieces(partition))
+    assert max(map(len, pieces)) <= 2 << 20
+    assert "".join(pieces).encode() == b"".join(dump_pieces(partition)).replace(b"\x7f", b"\\u007f")
 
 
 def test_export_and_import_give_the_same_bytes(file: Path, tmp_path: Path) -> None:

@@ -174,7 +174,8 @@ def export(path: AnyPath, *, out: OutOrStandard = None, as_json: JsonAnyway = Fa
     del as_json
     partition = partition_in(path)
     if out is None:
-        print_lines(_lines(partition))
+        for text in printed_pieces(partition):
+            typer.echo(text, nl=False)
         return
     file = OutputFile.replacing(out, disk=Disk())
     try:
@@ -185,13 +186,10 @@ def export(path: AnyPath, *, out: OutOrStandard = None, as_json: JsonAnyway = Fa
         file.close()
 
 
-def _lines(partition: Partition) -> Iterator[str]:
-    """Yield the dump in lines: it has a line break between portions of rows."""
-    rest = ""
+def printed_pieces(partition: Partition) -> Iterator[str]:
+    """Yield the dump as it is printed: its strings are one line, which may be longer than memory."""
     for piece in dump_pieces(partition):
-        *lines, rest = (rest + piece.decode("ascii")).split("\n")
-        for line in lines:
-            yield line.replace("\x7f", "\\u007f")
+        yield piece.decode("ascii").replace("\x7f", "\\u007f")
 
 
 def import_dump(
