@@ -88,18 +88,9 @@ def main() -> None:
         sys.stderr.write(f"amicrawl: {error}\n")
         sys.exit(error.exit_code)
     except (MemoryError, ImportError, OSError, RuntimeError) as error:
-        if is_want_of_memory(error):
-            sys.stderr.write(f"amicrawl: {_NO_MEMORY}\n")
-            sys.exit(ExitCode.OUTPUT)
-        # To find out whether a file is there can fail anywhere, as below a directory that is not ours.
-        named = error.filename if isinstance(error, OSError) else None
-        if not isinstance(error, OSError) or not isinstance(named, str | bytes):
+        if (code := _explained(error)) is None:
             raise
-        name = harmless(os.fsdecode(named))
-        sys.stderr.write(
-            f"amicrawl: {name} cannot be used: {error.strerror}. Check the path and who may use it.\n"
-        )
-        sys.exit(ExitCode.INPUT)
+        sys.exit(code)
     except SystemExit as end:
         # Ctrl-C, of which typer makes a code of its own.
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
@@ -110,6 +101,44 @@ def main() -> None:
         # The reader behind a pipe has had enough, of which typer makes an error.
         if not isinstance(end.__context__, BrokenPipeError):
             raise
-        # Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(ExitCode.DONE)
+
+
+def _explained(error: Exception) -> ExitCode | None:
+    """Say what *error* of the system is, and return the exit code for it; None where it is a fault."""
+    if is_want_of_memory(error):
+        sys.stderr.write(f"amicrawl: {_NO_MEMORY}\n")
+        return ExitCode.OUTPUT
+    if not isinstance(error, OSError):
+        return None
+    if error.filename is None and _output_fails():
+        _drop_output()
+        sys.stderr.write(
+            f"amicrawl: Standard output cannot be written: {error.strerror}. Make room where it goes, "
+            "or send it elsewhere, and run the same command again.\n"
+        )
+        return ExitCode.OUTPUT
+    # To find out whether a file is there can fail anywhere, as below a directory that is not ours.
+    if isinstance(error.filename, str | bytes):
+        name = harmless(os.fsdecode(error.filename))
+        sys.stderr.write(
+            f"amicrawl: {name} cannot be used: {error.strerror}. Check the path and who may use it.\n"
+        )
+        return ExitCode.INPUT
+    return None
+
+
+def _output_fails() -> bool:
+    """Tell whether standard output cannot be written."""
+    try:
+        # Unbuffered, it has forgotten what it could not write.
+        print(flush=True)
+    except OSError:
+        return True
+    return False
+
+
+def _drop_output() -> None:
+    """Send the rest of standard output nowhere: Python would complain again when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

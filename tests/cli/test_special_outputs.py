@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +17,7 @@ from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.disk import Disk, OutputFile
-from amicrawl.errors import OutputError
+from amicrawl.errors import ExitCode, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,3 +131,22 @@ def test_what_is_called_like_an_unfinished_output_is_removed_only_as_a_file(
     with pytest.raises(OutputError, match="File exists"):
         OutputFile.replacing(tmp_path / "x", disk=Disk())
     assert stat.S_ISFIFO((tmp_path / "x.open").lstat().st_mode)
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", [["--help"], ["url", "http://a.example/"]], ids=" ".join)
+def test_a_full_disk_behind_standard_output_is_said(words: list[str], unbuffered: str) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "amicrawl", *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert done.returncode == ExitCode.OUTPUT
+    assert done.stderr.startswith(
+        "amicrawl: Standard output cannot be written: No space left on device."
+    )
+    assert len(done.stderr.splitlines()) == 1
