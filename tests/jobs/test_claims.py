@@ -202,6 +202,27 @@ def test_jobs_that_are_passed_over_keep_their_places(store: JobStore) -> None:
     assert raw(store).lrange("pending", 0, -1) == [IDENTS[1], IDENTS[0]]
 
 
+@pytest.mark.parametrize("ahead", [1_000, 2_500, 12_345])
+def test_a_job_is_taken_however_many_in_front_of_it_are_passed_over(store: JobStore, ahead: int) -> None:
+    """A thousand sites for another program at the head of a queue must not hold up all behind them."""
+    claims, pipe = Claims(store), raw(store).pipeline()
+    others = [f"{number:024d}x" for number in range(ahead)]
+    for number, ident in enumerate(others):
+        pipe.hset(ident, "url", "ftp://files.example/pub/")
+        pipe.lpush("pending:anna" if number % 3 else "pending", ident)
+    pipe.execute()
+    before = raw(store).lrange("pending", 0, -1), raw(store).lrange("pending:anna", 0, -1)
+    for ident in IDENTS[:2]:
+        queue(store, ident)
+        tries = 0
+        while (claim := claims.reserve(queue_order("anna"), OWNER)) is None:
+            tries += 1
+            assert tries <= 2
+        assert claim.unit == ident
+    assert claims.reserve(queue_order("anna"), OWNER) is None
+    assert (raw(store).lrange("pending", 0, -1), raw(store).lrange("pending:anna", 0, -1)) == before
+
+
 def test_a_job_that_was_queued_by_hand_after_its_owner_died_is_in_working_once(store: JobStore) -> None:
     """Twice, the second entry would be there for ever: the end of a job removes one."""
     queue(store, IDENTS[0])

@@ -46,7 +46,9 @@ ABORTED_KEPT = timedelta(seconds=5)
 NOTIFICATIONS_KEPT = 10_000
 """Announcements that wait for a bot; older ones are dropped."""
 ENTRIES_LOOKED_AT = 1000
-"""Entries of queues that one reservation looks at, that are not jobs."""
+"""Entries of queues that one call of the script looks at: others wait while it runs."""
+LOOKS = 10
+"""Calls of it in one reservation; the next one goes on behind what these have passed over."""
 
 _WHY_LENGTH = 500
 _CLAIM_BOUNDS = (100, 8192, 65_536)
@@ -193,6 +195,7 @@ class Claims:
         self._failures_borne = failures_borne
         self._kept_for = kept_for
         self._has_bucket = has_bucket
+        self._passed = 0
 
     def reserve(
         self, queues: Sequence[str], owner: str, ttl: timedelta = LEASE, *, store_id: str = ""
@@ -203,18 +206,25 @@ class Claims:
         `working` and leased for *ttl* from then on.
         """
         keys = self._store.keys
-        with self._store.responding():
-            reply = self._store.scripts(
-                "reserve",
-                keys=[keys.working, keys.token_counter, *(keys.queue(name) for name in queues)],
-                args=[keys.prefix, owner, milliseconds(ttl), ENTRIES_LOOKED_AT, store_id],
-            )
-        for refusal in _threes(reply[0]):
-            self._refused(RefusedEntry(*refusal))
-        if len(reply) == 1:
-            return None
-        _, unit, _, record, claim = reply
-        return Claim.read(unit, pairs(claim), record=pairs(record))
+        for _ in range(LOOKS):
+            with self._store.responding():
+                reply = self._store.scripts(
+                    "reserve",
+                    keys=[keys.working, keys.token_counter, *(keys.queue(name) for name in queues)],
+                    args=[
+                        *(keys.prefix, owner, milliseconds(ttl), ENTRIES_LOOKED_AT),
+                        *(store_id, self._passed),
+                    ],
+                )
+            refused, self._passed, *found = reply
+            for refusal in _threes(refused):
+                self._refused(RefusedEntry(*refusal))
+            if found:
+                unit, _, record, claim = found
+                return Claim.read(unit, pairs(claim), record=pairs(record))
+            if not self._passed:
+                break
+        return None
 
     def take(self, unit: str, owner: str, ttl: timedelta = LEASE) -> Claim | None:
         """Take *unit* out of any queue; None while it is held."""

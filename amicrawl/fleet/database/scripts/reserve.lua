@@ -3,12 +3,14 @@
 --
 -- KEYS  working, token counter, queue...            in the order in which they are asked
 -- ARGV  prefix, owner, lease in ms, how many entries may be looked at, the UUID of the owner's data
---       directory: a job that another one keeps a place for (`give_back.lua`) is passed over
--- Returns {refused, unit, token, record as HGETALL, claim as HGETALL}, or {refused} where nothing waits;
+--       directory: a job that another one keeps a place for (`give_back.lua`) is passed over;
+--       how many entries the last call had passed over when it might look at no more
+-- Returns {refused, 0, unit, token, record as HGETALL, claim as HGETALL}, or {refused, passed} where nothing
+-- was found: passed is 0 where every entry was looked at, else where the next call goes on;
 -- refused is {entry, queue, reason, entry, queue, reason...}: entries of queues that are no jobs.
 local working, counter = KEYS[1], KEYS[2]
 local prefix, owner, lease_ms, left, store = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local refused = {}
+local refused, passed, before = {}, 0, tonumber(ARGV[6])
 
 local function refuse(entry, queue, reason)
   table.insert(refused, entry)
@@ -66,7 +68,7 @@ local function take(unit, queue)
     'queue', queue, 'queued_at', redis.call('HGET', record, 'queued_at') or '')
   redis.call('LPUSH', working, unit)
   redis.call('HSET', record, 'started_at', since, 'pipeline_id', owner)
-  return {refused, unit, token, hash(record), hash(claim)}
+  return {refused, 0, unit, token, hash(record), hash(claim)}
 end
 
 if kind(working) ~= 'list' and kind(working) ~= 'none' then
@@ -75,24 +77,30 @@ end
 for number = 3, #KEYS do
   local queue = KEYS[number]
   local name = string.sub(queue, #prefix + 1)
-  local kept, found = {}, nil
-  while left > 0 and not found and kind(queue) == 'list' do
-    local unit = redis.call('RPOP', queue)
+  local waits = kind(queue) == 'list' and redis.call('LLEN', queue) or 0
+  local kept, found = math.min(math.max(before - passed, 0), waits), nil
+  while left > 0 and not found and kept < waits do
+    local unit = redis.call('LINDEX', queue, -1 - kept)
     local wrong = objection(unit)
-    if wrong then
-      refuse(string.sub(unit, 1, 200), name, wrong)
-    elseif is_passed_over(unit) then
-      table.insert(kept, unit)
+    if not wrong and is_passed_over(unit) then
+      kept = kept + 1
     else
-      found = unit
+      redis.call('LREM', queue, -1, unit)
+      waits = waits - 1
+      if wrong then
+        refuse(string.sub(unit, 1, 200), name, wrong)
+      else
+        found = unit
+      end
     end
     left = left - 1
-  end
-  for place = #kept, 1, -1 do
-    redis.call('RPUSH', queue, kept[place])
   end
   if found then
     return take(found, name)
   end
+  passed = passed + kept
+  if kept < waits then
+    return {refused, passed}
+  end
 end
-return {refused}
+return {refused, 0}
