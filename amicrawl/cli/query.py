@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -161,6 +162,9 @@ def _opened(path: Path, *, restricted: bool = True) -> QueryTable:
 def _check_elsewhere(out: Path, table: Path) -> None:
     if table.is_dir() and out.absolute().resolve().is_relative_to(table.resolve()):
         raise UsageError(f"{out} would become a part of the table {table}. Choose a file elsewhere.")
+    named = [table] if table.exists() else map(Path, glob.glob(str(table), recursive=True))  # noqa: PTH207
+    if out.exists() and any(out.samefile(file) for file in named):
+        raise UsageError(f"{out} is what is queried, and would be written over. Choose another file.")
 
 
 def _text_of(sql: str | None) -> str:

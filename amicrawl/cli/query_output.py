@@ -112,8 +112,9 @@ def _text_lines(result: QueryResult) -> Iterator[str]:
 
 
 def _csv_lines(result: QueryResult) -> Iterator[str]:
-    text = io.StringIO()
-    lines = csv.writer(text, lineterminator="\n")
+    text = _CsvText()
+    # What ends a line is all that is quoted beside the comma, and a reader takes a CR for an end, too.
+    lines = csv.writer(text, lineterminator="\r\n")
     lines.writerow(result.schema.names)
     for batch in result.batches:
         lines.writerows(zip(*map(_csv_values, batch.columns), strict=True))
@@ -122,6 +123,13 @@ def _csv_lines(result: QueryResult) -> Iterator[str]:
         text.truncate()
     if text.tell():
         yield text.getvalue()[:-1]
+
+
+class _CsvText(io.StringIO):
+    """Lines of CSV, each ended by LF."""
+
+    def write(self, line: str, /) -> int:
+        return super().write(f"{line[:-2]}\n")
 
 
 def _json_lines(result: QueryResult) -> Iterator[str]:

@@ -215,6 +215,32 @@ def test_a_result_does_not_land_in_the_table_or_nowhere(folder: Path, tmp_path: 
         shown(folder, "count_by_month", "-o", tmp_path / "nowhere" / "result.csv")
 
 
+def test_a_result_does_not_replace_what_is_queried(tmp_path: Path) -> None:
+    """The index of a crawl was gone, and a count in its place."""
+    (tmp_path / "run").mkdir()
+    written = write_captures(tmp_path / "run/captures.parquet")
+    before = written.read_bytes()
+    (tmp_path / "link.parquet").symlink_to(written)
+    for table, out in [
+        (written, written),
+        (written, tmp_path / "link.parquet"),
+        (tmp_path / "*/captures.parquet", written),
+    ]:
+        with pytest.raises(UsageError, match="is what is queried, and would be written over"):
+            shown(table, "captures_count", "-o", out)
+    assert written.read_bytes() == before
+
+
+def test_a_cr_in_a_value_is_no_end_of_a_line_of_csv(folder: Path, tmp_path: Path) -> None:
+    """Readers take a CR that is not quoted for the end of a row."""
+    values = ["a\rb", "a\nb", "a\r\nb", "\r", 'a"\r', ""]
+    sql = " UNION ALL ".join(f"SELECT '{value}' AS v, {at} AS n" for at, value in enumerate(values))
+    shown(folder, "--sql", f"{sql} ORDER BY n", "-o", tmp_path / "result.csv")
+    with (tmp_path / "result.csv").open(newline="") as lines:
+        rows = list(csv.reader(lines))
+    assert rows == [["v", "n"], *[[value, str(at)] for at, value in enumerate(values)]]
+
+
 def test_sql_for_a_table_that_is_not_there_is_told_what_it_is_called(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"is called ccindex in SQL"):
         shown(folder, "--sql", 'SELECT count(*) FROM "table"')
