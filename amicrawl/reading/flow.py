@@ -9,7 +9,6 @@ where the next one is found.
 
 from __future__ import annotations
 
-from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.message import end_of_head, unfinished_blank_line
@@ -353,27 +352,24 @@ class _FlowReader(PieceBuffer):
 
         Continues from unit to unit. The bytes before are forgotten; with *keep*, a cap of them is kept.
         """
-        position = start
-        edges = deque(unit.start for unit in self._units if unit.start >= start)
+        position = unlooked = start
         while True:
+            # To look at the begin of one unit may bring further ones to hand, which are looked at next.
+            end = self._end()
             # A frame of some kilobytes may stand for gigabytes: behind so much that is not a record, one
             # is looked for where a unit begins and nowhere else.
-            is_lost = self._packed and self._end() - start > MOST_SOUGHT
+            is_lost = self._packed and end - start > MOST_SOUGHT
             found = None if is_lost else self._line_that_begins_one(position)
-            edge = next((edge for edge in edges if self._begins_at(edge)), None)
+            edge = next((edge for edge in self._units_from(unlooked) if self._begins_at(edge)), None)
             if found is not None or edge is not None:
                 return min(place for place in (found, edge) if place is not None)
-            edges.clear()
-            position = max(position, self._end() - _OVERLAP)
+            position, unlooked = max(position, end - _OVERLAP), end
             if keep and self._kept is None and self._end() - start > self._cap:
                 self._kept = self._bytes(start, start + self._cap)
             if not keep or self._kept is not None:
                 self._drop(max(self._base, position))
-            units = len(self._units)
             if not self._more():
                 return None
-            if len(self._units) > units:
-                edges.append(self._units[-1].start)
 
     def _line_that_begins_one(self, position: int) -> int | None:
         """Return the position, from *position* on, of a line in the data that a record begins with."""

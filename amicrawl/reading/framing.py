@@ -122,7 +122,7 @@ def _usual_fields(text: str) -> dict[str, str] | None:
     Usual are lines `Name: value` with one blank, no other white space at the ends of a value, and no
     name twice. That is most of all headers, and faster than `_fields`.
     """
-    if " \r" in text or ":  " in text:
+    if " \r" in text or ":  " in text or not text.endswith("\r\n\r\n"):
         return None
     pairs = [line.split(": ", 1) for line in text.split("\r\n")[1:-2]]
     try:
@@ -146,21 +146,21 @@ def _learn(name: str) -> bool:
 
 
 def _fields(lines: list[str]) -> dict[str, str]:
-    fields: dict[str, str] = {}
+    # The whole value may be on the second line, of a length and a type as well.
+    fields: dict[str, list[str]] = {}
     last = ""
     for line in lines:
         name, colon, value = line.partition(":")
         if line[:1] in (" ", "\t"):
             if last:
-                # The whole value may be on the second line, of a length and a type as well.
-                fields[last] = f"{fields[last]} {line.strip()}".strip()
+                fields[last].append(line.strip())
         elif colon:
             last = name.strip().lower()
             if last in fields:
                 last = ""
             else:
-                fields[last] = value.strip()
-    return fields
+                fields[last] = [value.strip()]
+    return {name: " ".join(filter(None, parts)) for name, parts in fields.items()}
 
 
 def arc_head(line: bytes, *, major: int) -> RecordHead | None:

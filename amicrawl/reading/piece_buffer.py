@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -56,6 +57,9 @@ class PieceBuffer:
             self._fault = piece
             return False
         if self._packed and self._unit_ended:
+            # Of several that begin at one position all but the last are empty, however many they are.
+            if self._units and self._units[-1].start == self._end():
+                self._units.pop()
             self._units.append(Unit(self._end(), piece.offset))
         self._data += piece.data
         self._unit_ended = piece.end >= 0
@@ -130,6 +134,11 @@ class PieceBuffer:
                 return True
             if (self._packed and self._unit_ended) or not self._more():
                 return False
+
+    def _units_from(self, position: int) -> list[int]:
+        """Return where the units at hand begin that do so at *position* or behind, in order."""
+        starts = takewhile(position.__le__, (unit.start for unit in reversed(self._units)))
+        return [*starts][::-1]
 
     def _unit_begins(self, position: int) -> bool:
         return any(unit.start == position for unit in self._units)

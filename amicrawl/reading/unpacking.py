@@ -120,6 +120,8 @@ class _Gzip:
 
     name = "gzip member"
     begin = _GZIP_BEGIN
+    beginning = 4 << 10
+    """Bytes of a unit that show how what is in it begins."""
 
     def __init__(self, feed: int = _GZIP_FEED) -> None:
         self.feed = feed
@@ -134,6 +136,8 @@ class _ZstdFrames:
     name = "zstd frame"
     begin = _ZSTD_BEGIN
     feed = _ZSTD_FEED
+    beginning = 132 << 10
+    """As above: what is in a block, of up to 128 KiB, comes out once the block is whole."""
 
     def __init__(self) -> None:
         self._decompressor = zstandard.ZstdDecompressor(max_window_size=_ZSTD_WINDOW)
@@ -291,19 +295,19 @@ class _Units:
                     self._at = len(self._buffer)
                 continue
             self._at = match.start()
-            self._fill(_GZIP_FEED)
+            self._fill(self._packing.beginning)
             if self._begins_a_record():
                 return
             self._at += 1
 
     def _begins_a_record(self) -> bool:
         decoder = self._packing.decoder()
-        begin = b""
+        begin, at, step = b"", self._at, _PROBE
+        end = min(at + self._packing.beginning, len(self._buffer))
         try:
-            for start in range(self._at, min(self._at + _GZIP_FEED, len(self._buffer)), _PROBE):
-                begin += decoder.decompress(self._view[start : start + _PROBE])
-                if len(begin) >= _PROBE or decoder.eof:
-                    break
+            while at < end and len(begin) < _PROBE and not decoder.eof:
+                begin += decoder.decompress(self._view[at : min(at + step, end)])
+                at, step = at + step, min(2 * step, self._packing.feed)
         except _ERRORS:
             pass
         return _RECORD_BEGIN.match(begin) is not None

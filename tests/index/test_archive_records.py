@@ -6,6 +6,7 @@ import hashlib
 import io
 import random
 import re
+import time
 import tracemalloc
 import zlib
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from hypothesis import strategies as st
 from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed, unexpected, warc
 
 from amicrawl.errors import InputError
-from amicrawl.reading.framing import ARC_LINE, next_arc, next_warc
+from amicrawl.reading.framing import ARC_LINE, next_arc, next_warc, warc_head
 from amicrawl.reading.records import Broken, Record, read_records
 from amicrawl.reading.unpacking import PIECE, unpacked
 
@@ -173,6 +174,39 @@ def test_records_behind_a_damaged_member_are_read(name: str, tmp_path: Path) -> 
     assert uris(found) == [URIS[0], *URIS[2:]]
     assert [fault.offset for fault in broken] == [second]
     assert found[1].offset == third
+
+
+def test_a_large_record_behind_garbage_is_read_whatever_its_packing(tmp_path: Path) -> None:
+    words = random.Random(7)
+    page = b"".join(b"<p>%d %s\n" % (at, words.randbytes(30).hex().encode()) for at in range(3000))
+    large = [warc("response", URIS[3], http(page))]
+    for name, pack in (("x.warc.gz", packed), ("x.warc.zst", frames)):
+        before = pack(WARCS[:1]) + b"\0\0\0\0garbage"
+        found, broken = read(tmp_path / name, before + pack(large + WARCS[4:]))
+        assert uris(found) == [URIS[0], *URIS[3:]]
+        assert [fault.offset for fault in broken] == [len(before) - 11]
+
+
+@pytest.mark.parametrize("pack", [packed, frames])
+def test_no_record_is_lost_behind_small_members_that_hold_none(
+    pack: Callable[[list[bytes]], bytes], tmp_path: Path
+) -> None:
+    large = warc("response", URIS[1], http(random.Random(1).randbytes(600_000)))
+    found, broken = read(tmp_path / "x", pack([b"no record", b"none either", WARCS[0], large, WARCS[2]]))
+    assert uris(found) == URIS[:3]
+    assert [fault.reason for fault in broken] == ["no record begins here"]
+
+
+def test_a_header_of_folded_lines_takes_no_more_time_than_its_bytes() -> None:
+    def seconds(lines: int) -> float:
+        head = b"WARC/1.0\r\nX-Folded: y\r\n" + b" a\n" * lines + b"\r\n"
+        began = time.process_time()
+        found = warc_head(head)
+        assert found is not None
+        assert len(found.fields["x-folded"]) == 2 * lines + 1
+        return time.process_time() - began
+
+    assert seconds(300_000) < 12 * seconds(50_000)
 
 
 def test_a_checksum_that_does_not_agree_costs_its_record_and_no_other(tmp_path: Path) -> None:

@@ -67,6 +67,12 @@ def test_a_header_with_anything_odd_takes_the_long_way(line: str) -> None:
     assert usual_fields(f"WARC/1.0\r\n{line}\r\n\r\n".encode()) is None
 
 
+def test_a_header_whose_blank_line_ends_in_lf_alone_has_all_its_fields() -> None:
+    head = b"WARC/1.0\r\nWARC-Type: response\r\nContent-Length: 5\r\n\n"
+    (record,) = records_of(io.BytesIO(head + b"hello\r\n\r\n"), Path("x"), on_broken=unexpected)
+    assert (record.block, record.fields["content-length"]) == (b"hello", "5")
+
+
 def test_fields_that_a_writer_has_of_its_own_are_usual_too() -> None:
     raw = b"WARC/1.1\r\nWARC-Type: response\r\nX-Writers-Own: \xc3\xa9\r\n\r\n"
     assert usual_fields(raw) == {"warc-type": "response", "x-writers-own": "é"}
