@@ -27,7 +27,7 @@ MOST_IN_MAP = 1000
 _WINDOW = 4096
 """Bytes before a reference in which the beginning of a comment is looked for."""
 
-_GAP = rb"(?:\s|/\*[^*]{0,200}+\*/){0,8}+"
+_GAP = rb"(?:\s{1,200}+|/\*[^*]{0,200}+\*/){0,8}+"
 _LITERAL = rb"""(?:"([^"\\\n`]{1,4096}+)"|'([^'\\\n`]{1,4096}+)'|`([^`\\$\n]{1,4096}+)`)"""
 _CALL = _GAP + rb"\(" + _GAP + _LITERAL
 # Each begins with its word, which makes the search ten times as fast as one for all of them.
@@ -52,7 +52,7 @@ _NEVER_BEFORE_COMMENT = frozenset(
     b"*.\"'/_0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 )
 _MOST_LOOKS = 16
-"""Beginnings of comments before a reference that are looked at."""
+"""Beginnings of comments before a reference that are looked at, and slashes in a package's name."""
 
 
 def references(
@@ -102,10 +102,17 @@ def import_map(text: bytes) -> dict[str, str]:
 
 def _mapped(name: str, imports: Mapping[str, str]) -> str:
     """Return the address that *imports* have for *name*, or an empty text."""
-    if name in imports:
-        return imports[name]
-    prefix = max((each for each in imports if each.endswith("/") and name.startswith(each)), default="")
-    return imports[prefix] + name[len(prefix) :] if prefix else ""
+    if not imports or name in imports:
+        return imports.get(name, "")
+    end = len(name)
+    # The longest prefix counts. It is looked for in the name: a map may have a thousand entries.
+    for _ in range(_MOST_LOOKS):
+        end = name.rfind("/", 0, end)
+        if end < 0:
+            break
+        if address := imports.get(name[: end + 1]):
+            return address + name[end + 1 :]
+    return ""
 
 
 def _is_passed_over(script: bytes, at: int, *, has_owner: bool) -> bool:

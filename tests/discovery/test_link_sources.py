@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from html import escape
 
 import pytest
@@ -125,6 +126,27 @@ def test_a_worker_is_where_the_page_of_its_script_says_and_an_import_where_the_s
 )
 def test_an_import_map_that_says_nothing_of_use_is_empty(text: bytes) -> None:
     assert import_map(text) == {}
+
+
+def test_a_reference_is_found_however_far_it_is_indented() -> None:
+    deep = b"\n" + b" " * 40
+    script = b"""import(%b/* webpackChunkName: "a" */ './a.js'%b); new URL(%b'./b.png', import.meta.url);
+        export { x } from%b'./c.js'""" % (deep, deep, deep, deep)
+    assert {name for name, _, _ in references(script)} == {"./a.js", "./b.png", "./c.js"}
+
+
+def test_imports_without_an_entry_in_a_large_map_take_no_longer_than_their_length_allows() -> None:
+    def seconds(entries: int) -> float:
+        imports = ",".join(f'"lib{number}/": "/{number}/"' for number in range(entries))
+        page = b'<script type=importmap>{"imports": {%b}}</script>' % imports.encode()
+        page += b"<script>%b</script>" % (b'import"x/y";' * 5000)
+        began = time.process_time()
+        assert extract(page, url=HERE, content_type="text/html") == []
+        return time.process_time() - began
+
+    # Two hundred times the entries may not take as much longer.
+    short = max(seconds(4), 0.01)
+    assert seconds(800) < 10 * short
 
 
 def test_an_import_map_has_the_entries_of_its_scopes() -> None:
