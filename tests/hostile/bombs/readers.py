@@ -45,7 +45,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "crawl file": (
         *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl.py"),
-        *("cli/share.py", "fleet/jobs/crawl/specification.py"),
+        *("cli/share/__init__.py", "fleet/jobs/crawl/specification.py"),
     ),
     "a directory of a crawl": (
         *("cli/explain.py", "crawl/policy.py", "crawl/robots_file.py"),
