@@ -192,9 +192,13 @@ OF_PROGRAMS = frozenset(f"{PREFIX}BROWSER_{name}" for name in ("PATH", "BEHAVIOU
 operator of a machine to set, and taken from no database."""
 
 
+DEEPEST = 99_999
+"""The greatest number that is a depth."""
+
+
 def is_depth(text: str) -> bool:
     """Return whether *text* is a depth: `inf`, `shallow`, or a number of links from a start URL."""
-    return re.fullmatch(r"inf|shallow|[0-9]{1,5}", text) is not None
+    return re.fullmatch(r"inf|shallow|[0-9]{1,5}", text) is not None  # at most DEEPEST
 
 
 class CrawlConfig(BaseModel, frozen=True, extra="forbid"):

@@ -251,7 +251,7 @@ def process_count(text: str) -> int:
 
 def _processes(values: Mapping[str, str], *, shards: int) -> str:
     text = values.get("processes", "1")
-    if text != "auto" and not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST_PROCESSES):
+    if text != "auto" and not (_NUMBER.fullmatch(text) and 1 <= int(text) <= _MOST_PROCESSES):
         raise UsageError(
             f"Argument processes={text!r} is neither a number from 1 to {_MOST_PROCESSES} nor auto."
         )

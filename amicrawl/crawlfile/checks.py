@@ -23,7 +23,7 @@ from amicrawl.errors import UsageError
 from amicrawl.fetch import proxy_of
 from amicrawl.invalid import reason_of
 from amicrawl.uploads import check_bucket_url
-from amicrawl.urls import Refused, fetchable
+from amicrawl.urls import Refused, fetchable, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -193,9 +193,16 @@ def _web_address(value: str) -> str:
     found = fetchable(value)
     if isinstance(found, Refused):
         return f"{value!r} cannot be requested: {found.reason}."
-    if "@" in value.partition("://")[2].partition("/")[0]:
+    if without_userinfo(value) != value:
         return "the URL contains a user name or a password, which do not belong in a crawl file."
     return ""
+
+
+def _start_url(value: str) -> str:
+    # The spider takes its start URLs as one text, with white space between them.
+    if len(value.split()) > 1:
+        return f"{value!r} has white space in it. Write %20 for a space, and several URLs as a list."
+    return _web_address(value)
 
 
 def _seed_file(value: str) -> str:
@@ -254,7 +261,7 @@ def _absent(reference: str) -> str:
 
 _CHECKS: dict[str, Callable[[Any], str]] = {
     "file": _seed_file,
-    "url": _web_address,
+    "url": _start_url,
     "surts": _says(lambda value: Scope(surts=(value,))),
     "hosts": _says(lambda value: Scope(hosts=frozenset({value}))),
     "domains": _says(lambda value: Scope(domains=frozenset({value}))),

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin
 from pydantic import ByteSize
 
 from amicrawl import config
-from amicrawl.config import PREFIX, WARC_PREFIX, CrawlConfig, Robots
+from amicrawl.config import GREATEST_NUMBER, LONGEST_TIME, PREFIX, WARC_PREFIX, CrawlConfig, Robots
 from amicrawl.crawlfile import kinds
 from amicrawl.seed import SeedFormat
 
@@ -121,12 +121,13 @@ _ARGUMENTS = (
         meaning="`inf`: all below the directory of each URL; `shallow`: the page and its requisites; a "
         "number: pages that are so many links from a URL at most.",
         spiders=(SITE,)),
-    Key("seeds", "shards", kind=kinds.integer(least=1),
+    Key("seeds", "shards", kind=kinds.integer(least=1, most=9_999_999),
         meaning="Number of parts that the hosts are divided into.", spiders=_BOTH),
     Key("seeds", "shard", kind=kinds.integer(least=0),
         meaning="Number of the part to fetch, from 0.", spiders=_BOTH),
     Key("seeds", "processes",
-        kind=kinds.text('a number such as "4", or "auto"', pattern=r"^([1-9][0-9]{0,2}|auto)$"),
+        kind=kinds.text('a number from "1" to "128", or "auto"',
+                        pattern=r"^([1-9][0-9]?|1[01][0-9]|12[0-8]|auto)$"),
         meaning="Number of processes, each with a part of the hosts; `auto`: one per core.",
         spiders=_BOTH),
 )  # fmt: skip
@@ -158,9 +159,9 @@ PATTERN = Key(RECRAWL, '"/news/*"', kind=kinds.duration(),
 HOST_KEYS: Mapping[str, Key] = {
     key.name: key
     for key in (
-        Key(HOST, "delay", kind=kinds.number(least=0),
+        Key(HOST, "delay", kind=kinds.number(least=0, most=LONGEST_TIME),
             meaning="Minimum time between the starts of two requests."),
-        Key(HOST, "per_host", kind=kinds.integer(least=1),
+        Key(HOST, "per_host", kind=kinds.integer(least=1, most=GREATEST_NUMBER),
             meaning="Maximum number of requests in flight."),
         Key(HOST, "robots", kind=kinds.choice([word.value for word in Robots]),
             meaning="Use of its robots.txt."),

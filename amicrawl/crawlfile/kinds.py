@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, ByteSize, ConfigDict, Field, TypeAdapter, ValidationError
 
+from amicrawl.config import DEEPEST
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -52,10 +54,13 @@ class ValueKind:
         return True
 
 
-def number(*, least: float | None = None, above: float | None = None) -> ValueKind:
-    """Return the kind of finite numbers, *least* or more, or greater than *above*."""
-    limits = Field(ge=least, gt=above, allow_inf_nan=False)
-    return ValueKind(f"a number{_bounds(least, above)}", Annotated[float, limits])
+def number(
+    *, least: float | None = None, above: float | None = None, most: int | None = None
+) -> ValueKind:
+    """Return the kind of finite numbers, *least* or more, or greater than *above*, to *most*."""
+    limits = Field(ge=least, gt=above, le=most, allow_inf_nan=False)
+    range_ = _bounds(least, above) if most is None else f" from {least} to {most}"
+    return ValueKind(f"a number{range_}", Annotated[float, limits])
 
 
 def integer(*, least: int | None = None, most: int | None = None) -> ValueKind:
@@ -131,7 +136,10 @@ def duration() -> ValueKind:
 
 def depth() -> ValueKind:
     """Return the kind of depths: `inf`, `shallow`, or a number of links."""
-    return ValueKind('"inf", "shallow" or a number', _INF_OR_SHALLOW | Annotated[int, Field(ge=0)])
+    return ValueKind(
+        f'"inf", "shallow" or a number up to {DEEPEST}',
+        _INF_OR_SHALLOW | Annotated[int, Field(ge=0, le=DEEPEST)],
+    )
 
 
 def fields() -> ValueKind:

@@ -259,6 +259,8 @@ def _complaint(key: Key, name: str, value: Any) -> str:
             "proxy has a user name or a password in it, which must not stand in a crawl file. Keep the "
             'whole URL elsewhere, and write proxy = "env:NAME" or "file:PATH".'
         )
+    if _has_nul(value):
+        return f"{name} has a NUL character in it, which no name and no message can have."
     if key.kind.fits(value):
         return ""
     if key.name in _SECRETS:
@@ -268,6 +270,12 @@ def _complaint(key: Key, name: str, value: Any) -> str:
             f'{key.name} = "env:NAME" or "file:PATH".'
         )
     return f"{name} is {shown(value)}, and must be {key.kind.wanted}."
+
+
+def _has_nul(value: Any) -> bool:
+    if isinstance(value, list | dict):
+        return any(map(_has_nul, [*value, *value.values()] if isinstance(value, dict) else value))
+    return isinstance(value, str) and "\0" in value
 
 
 def shown(value: Any) -> str:

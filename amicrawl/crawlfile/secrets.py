@@ -145,7 +145,7 @@ def _cookie(parts: Sequence[str]) -> Cookie | None:
     host, below, path, secure, expires, name = parts[:6]
     value = parts[6] if len(parts) == 7 else ""
     whole = expires.partition(".")[0]
-    if not (whole.isascii() and whole.isdigit()) or not path.startswith("/"):
+    if not (whole.isascii() and whole.isdigit() and len(whole) < 19) or not path.startswith("/"):
         return None
     if {below.upper(), secure.upper()} - {"TRUE", "FALSE"} or not host.strip(".") or "=" in name:
         return None

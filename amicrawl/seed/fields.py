@@ -161,7 +161,7 @@ def meta_json(fields: Mapping[str, str]) -> str:
         return orjson.dumps(fields).decode()
     except TypeError:
         text = json.dumps(fields, ensure_ascii=False, separators=(",", ":"))
-        return text.encode("utf-8", "backslashreplace").decode()
+        return _without_surrogates(text)
 
 
 def _carried(fields: Mapping[str, str]) -> tuple[dict[str, str], str] | None:
@@ -176,5 +176,10 @@ def _carried(fields: Mapping[str, str]) -> tuple[dict[str, str], str] | None:
     except (ValueError, RecursionError):
         return None
     if isinstance(known, dict) and all(isinstance(value, str) for value in known.values()):
-        return known, text
+        return known, _without_surrogates(text)
     return None
+
+
+def _without_surrogates(text: str) -> str:
+    """Return the JSON *text* with half surrogate pairs, which no UTF-8 text can hold, escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -70,14 +70,20 @@ _BULK = frozenset(
 _BULK_ENDINGS = ("_body", "_content", "_header", "_headers", "_html", "_payload", "_text")
 
 
-class _NoText:
-    """Stands for bytes of a string column that are not UTF-8."""
+class _Unreadable:
+    """Stands for a value that Python has no object for."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
 
     def __repr__(self) -> str:
-        return "(not UTF-8)"
+        return f"({self.reason})"
 
 
-_NOT_UTF_8 = _NoText()
+_NOT_UTF_8 = _Unreadable("not UTF-8")
+_NO_VALUE = _Unreadable(
+    "not a value that can be read"
+)  # a date after the year 9999, an unknown time zone
 
 
 def is_bulk(name: str) -> bool:
@@ -151,15 +157,15 @@ _KNOWN = ("url", *CONDITIONAL)
 def _seed_of_row(row: Row, flaw: Flaw) -> Seed:
     meta = {}
     for name, value in row.items():
-        if name not in _KNOWN and value is not None and value is not _NOT_UTF_8:
+        if name not in _KNOWN and value is not None and type(value) is not _Unreadable:
             meta[name] = value if isinstance(value, str) else _json_text(value)
     if sum(map(len, meta.values())) > MAX_LINE:
         raise NotASeedError(f"the row has more than {MAX_LINE} characters")
     text = meta_json(meta)
     url = url_of(row, flaw, text)
     for name, value in row.items():
-        if name not in _KNOWN and value is _NOT_UTF_8:
-            flaw(f"column {excerpt(name)} is not UTF-8; it is left out")
+        if name not in _KNOWN and type(value) is _Unreadable:
+            flaw(f"column {excerpt(name)} is {value.reason}; it is left out")
     return Seed(url, *conditionals(row, flaw), meta_json=text)
 
 
@@ -201,7 +207,7 @@ def _rows(table: ParquetTable, columns: Sequence[str]) -> Iterator[dict[str, obj
 
 
 def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
-    """Yield the rows of *batch*; bytes of a string column that are not UTF-8 are marked as such."""
+    """Yield the rows of *batch*; a value that Python has no object for is marked as such."""
     names = batch.schema.names
     values = [_values(column) for column in batch.columns]
     for row in zip(*values, strict=True):
@@ -211,7 +217,7 @@ def rows_of(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
 def _values(column: pa.Array[Any]) -> list[object]:
     try:
         return column.to_pylist()
-    except UnicodeDecodeError:
+    except (ValueError, OverflowError):
         return [_value(scalar) for scalar in column]
 
 
@@ -220,6 +226,8 @@ def _value(scalar: pa.Scalar[Any]) -> object:
         return scalar.as_py()
     except UnicodeDecodeError:
         return _NOT_UTF_8
+    except (ValueError, OverflowError):
+        return _NO_VALUE
 
 
 @contextmanager

@@ -210,6 +210,10 @@ def test_ls_can_be_narrowed(directory: Path, file: Path) -> None:
         )
     with pytest.raises(UsageError, match="not a state of a row"):
         run("ls", file, "--status", "lost")
+    with pytest.raises(UsageError, match="not a state of a row"):
+        run("ls", file, "--status", "1" * 5000)
+    with pytest.raises(UsageError, match="neither a state nor an HTTP status"):
+        run("retry", file.parent, "--status", "1" * 5000)
     with pytest.raises(UsageError, match="not a host key"):
         run("ls", file, "--host", "example.com")
 

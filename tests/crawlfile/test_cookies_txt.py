@@ -57,6 +57,7 @@ def test_a_cookie_ends_when_it_says() -> None:
         "geheim",
         "a\tTRUE\t/\tFALSE\t0",
         "a\tyes\t/\tFALSE\t0\tgeheim\tv",
+        "a\tTRUE\t/\tFALSE\t" + "9" * 5000 + "\tgeheim\tv",
         "a\tTRUE\tp\tFALSE\t0\tgeheim\tv",
         "a\tTRUE\t/\tFALSE\tsoon\tgeheim\tv",
         "\tTRUE\t/\tFALSE\t0\tgeheim\tv",

@@ -162,6 +162,45 @@ WRONG = [
         2,
         "fields: 'A' cannot be sent as it is: a name is one word, and a value one line.",
     ),
+    (
+        "[seeds]\nurl = ['https://a.example/', 'https://a.example/b c']",
+        3,
+        (
+            "url: 'https://a.example/b c' has white space in it. Write %20 for a space, and several "
+            "URLs as a list."
+        ),
+    ),
+    (
+        "[seeds]\ndepth = 100000",
+        3,
+        'depth is 100000, and must be "inf", "shallow" or a number up to 99999.',
+    ),
+    ("[seeds]\nshards = 10000000", 3, "shards is 10000000, and must be an integer from 1 to 9999999."),
+    (
+        "[seeds]\nprocesses = '129'",
+        3,
+        'processes is "129", and must be a number from "1" to "128", or "auto".',
+    ),
+    (
+        "[host.'a.example']\ndelay = 1e300",
+        3,
+        "delay is 1e+300, and must be a number from 0 to 1000000000.",
+    ),
+    (
+        '[seeds]\nfile = "a\\u0000b"',
+        3,
+        "file has a NUL character in it, which no name and no message can have.",
+    ),
+    (
+        'extends = ["a\\u0000b"]',
+        2,
+        "extends has a NUL character in it, which no name and no message can have.",
+    ),
+    (
+        '[request]\ncookies = "file:a\\u0000b"',
+        3,
+        "cookies has a NUL character in it, which no name and no message can have.",
+    ),
     ("[request]\nuser_agent = 'é'", 3, "user_agent: it must be one line of ASCII."),
     (
         "[watch]\nwebhooks = ['https://ann:pw@hook.example/']",
@@ -283,6 +322,10 @@ def test_an_argument_of_the_other_spider_is_a_fault(tmp_path: Path) -> None:
     assert faults_of(tmp_path, text) == [
         "gov.toml, line 5: depth is for the spider site, and this is a crawl of the spider seeds."
     ]
+
+
+def test_an_at_sign_behind_the_host_is_no_password(tmp_path: Path) -> None:
+    assert faults_of(tmp_path, "public = false\n[seeds]\nurl = 'https://a.example?to=b@c'\n") == []
 
 
 def test_shards_count_from_0(tmp_path: Path) -> None:

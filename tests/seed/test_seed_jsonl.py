@@ -79,6 +79,11 @@ def test_half_a_surrogate_pair_is_kept_as_an_escape() -> None:
     assert seed.meta_json.encode("utf-8")
 
 
+def test_half_a_surrogate_pair_in_a_meta_json_is_kept_as_an_escape() -> None:
+    seed = seed_of(r"""{"url":"http://a.example/","meta_json":"{\"a\":\"\ud83e\"}"}""")
+    assert seed.meta_json == r'{"a":"\ud83e"}'
+
+
 def test_of_a_field_that_comes_twice_the_last_value_counts() -> None:
     seed = seed_of('{"url":"http://no.example/","a":1.50,"b":"x","url":"http://a.example/","a":2.50}')
     assert seed == Seed("http://a.example/", meta_json='{"a":"2.50","b":"x"}')

@@ -131,6 +131,26 @@ def test_bytes_that_are_no_utf_8_cost_the_cell_and_not_the_table(read: Read) -> 
     assert faults[2].reason == "column 'note' is not UTF-8; it is left out"
 
 
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pa.array([1 << 62, 5_000], pa.timestamp("ms")),
+        pa.array([(1 << 31) - 1, 5], pa.date32()),
+        pa.array([1 << 62, 5], pa.duration("s")),
+        pa.array([5, 5], pa.timestamp("us", "Nowhere/At_All")),
+    ],
+)
+def test_a_moment_that_cannot_be_written_costs_the_cell_and_not_the_table(
+    read: Read, moments: pa.Array[Any]
+) -> None:
+    table = pa.table({"url": ["http://a.example/", "http://b.example/"], "made": moments})
+    seeds, faults = read(packed(table), "seeds.parquet")
+    assert [seed.url for seed in seeds] == ["http://a.example/", "http://b.example/"]
+    assert seeds[0].meta_json == ""
+    assert faults[0].kept
+    assert faults[0].reason == "column 'made' is not a value that can be read; it is left out"
+
+
 def test_a_column_name_that_is_no_utf_8_is_damage(read: Read) -> None:
     content = packed(pa.table({"url": ["http://a.example/"], "remarkable": ["x"]}), store_schema=False)
     with pytest.raises(InputError, match="is not a complete Parquet file: 'utf-8' codec can't decode"):

@@ -112,7 +112,7 @@ def _chosen(given: Sequence[str]) -> tuple[list[Status], list[int]]:
     for name in given:
         if name in STATUSES:
             states.append(Status(STATUSES.index(name)))
-        elif name.isascii() and name.isdigit() and 100 <= int(name) <= 999:
+        elif name.isascii() and name.isdigit() and len(name) == 3 and int(name) >= 100:
             http_statuses.append(int(name))
         else:
             raise UsageError(

@@ -322,7 +322,7 @@ def _number_of(status: str) -> int:
     name = status.lower()
     if name in STATUSES:
         return STATUSES.index(name)
-    if name.isdecimal() and int(name) < 256:
+    if name.isdecimal() and len(name) <= 3 and int(name) < 256:
         return int(name)
     raise UsageError(
         f"{status!r} is not a state of a row. Choose one of {', '.join(STATUSES)}, or a number."
