@@ -13,7 +13,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from table.queried_captures import write_captures
+from table.queried_captures import write_captures, write_rows
 from table.queried_crawls import write_crawls, write_crawls_table
 from table.queried_table import CCINDEX, EOT, cdxj_lines, write_file, write_partitions
 
@@ -272,6 +272,34 @@ def test_indexes_of_several_crawls_add_up(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "*" / "captures.parquet"):
         with QueryTable(path) as table:
             assert values_of(table.ask(named_query("captures_count"), {})) == [[20, 14, 6, 2, 104_204]]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("captures_failures", "captures_seeds_to_retry", "captures_unchanged_by_host"),
+        *("captures_linked_from", "pages_not_shown", "pages_not_whole"),
+    ],
+)
+def test_a_seed_that_is_listed_twice_counts_by_its_capture(name: str, tmp_path: Path) -> None:
+    """The row of its second line is the newest, and no fetch: the seed was to be retried."""
+    page = {"url": "http://a.test/", "host": "a.test", "via": "http://b.test/", "status": 200}
+    page |= {"link": "requisite", "meta_json": '{"page_fault":"timeout"}', "unchanged": True}
+    repeated = {"url": page["url"], "host": "a.test", "fetched_at": 2, "error": "repeated-seed: so"}
+    values = {"url": "http://b.test/"} if name == "captures_linked_from" else {}
+    found = []
+    for rows in ([page], [page, repeated]):
+        with QueryTable(write_rows(rows, tmp_path / "captures.parquet")) as table:
+            found.append(values_of(table.ask(named_query(name), values)))
+    assert found[0] == found[1]
+
+
+def test_robots_txt_is_no_seed_to_retry(tmp_path: Path) -> None:
+    links = ["", "seed", "redirect", "robots", "link", "requisite"]
+    rows = [{"url": f"http://a.test/{link}", "link": link, "status": 503} for link in links]
+    with QueryTable(write_rows(rows, tmp_path / "captures.parquet")) as table:
+        found = values_of(table.ask(named_query("captures_seeds_to_retry"), {}))
+    assert [row[0] for row in found] == [f"http://a.test/{link}" for link in ("", "redirect", "seed")]
 
 
 @pytest.mark.parametrize(("match", "urls"), [("only", 2), ("primary", 3), ("any", 4)])

@@ -8,6 +8,7 @@
 SELECT url, error
 FROM captures AS failed
 WHERE error <> ''
+  AND error NOT LIKE 'repeated-seed%'
   AND NOT EXISTS (
     SELECT 1
     FROM captures AS later

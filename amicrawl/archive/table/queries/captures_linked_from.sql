@@ -11,6 +11,7 @@ WITH fetches AS (
   SELECT *, row_number() OVER (PARTITION BY url ORDER BY fetched_at DESC) AS newest
   FROM captures
   WHERE via = $url
+    AND error NOT LIKE 'repeated-seed%'
 )
 SELECT url, link, hops, status, error
 FROM fetches

@@ -10,6 +10,7 @@ WITH fetches AS (
   SELECT *, row_number() OVER (PARTITION BY url ORDER BY fetched_at DESC) AS newest
   FROM captures
   WHERE timestamp_millis(fetched_at) >= CAST($since AS TIMESTAMP)
+    AND error NOT LIKE 'repeated-seed%'
 )
 SELECT host,
        count(*) AS captures,

@@ -11,6 +11,7 @@ WITH RECURSIVE fetches AS (
   SELECT url, via, link, status, error,
          row_number() OVER (PARTITION BY url ORDER BY fetched_at DESC) AS newest
   FROM captures
+  WHERE error NOT LIKE 'repeated-seed%'
 ),
 lacking AS (
   SELECT url AS requisite, via AS page_url, 1 AS steps,
