@@ -104,18 +104,40 @@ def test_a_command_is_not_sent_twice_by_itself(redis_server: Server) -> None:
     store.close()
 
 
-def test_a_child_process_finds_the_same_server() -> None:
-    settings = RedisSettings.from_mapping(
-        {
-            "REDIS_HOST": "h",
-            "REDIS_PORT": 7,
-            "REDIS_DB": 2,
-            "AMICRAWL_REDIS_PREFIX": "p:",
-            "REDIS_PARAMS": {"username": "u", "socket_timeout": 3},
-        }
-    )
-    handed = RedisSettings.from_mapping(settings.environment())
-    assert (handed.url, handed.prefix, handed.params) == ("redis://h:7/2", "p:", settings.params)
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"REDIS_HOST": "h", "REDIS_PORT": 7, "REDIS_DB": 2, "AMICRAWL_REDIS_PREFIX": "p:"},
+        {"REDIS_HOST": "::1"},
+        {"REDIS_HOST": "h", "REDIS_PARAMS": {"username": "u", "socket_timeout": 3, "ssl": True}},
+        {"REDIS_PARAMS": {"unix_socket_path": "/run/redis.sock"}},
+        {"REDIS_PARAMS": {"host": "h", "port": 7, "db": 3}},
+        {"REDIS_URL": "redis://h/", "REDIS_PARAMS": {"db": 3}},
+    ],
+)
+def test_a_child_process_finds_the_same_server(given: dict[str, Any]) -> None:
+    """Its environment is that of this process, in which there may be another server."""
+    other = {"REDIS_URL": "redis://other:1/5", "REDIS_PARAMS": '{"password": "of another"}'}
+    stores = [
+        connect(RedisSettings.from_mapping(settings))
+        for settings in (given, other | RedisSettings.from_mapping(given).environment())
+    ]
+    ours, theirs = (store.client.connection_pool for store in stores)
+    assert theirs.connection_class is ours.connection_class
+    plain = [
+        {name: value for name, value in pool.connection_kwargs.items() if isinstance(value, (str, int))}
+        for pool in (ours, theirs)
+    ]
+    assert plain[1] == plain[0]
+    assert stores[1].keys == stores[0].keys
+
+
+def test_redis_params_may_say_where_the_server_is_as_those_of_scrapy_redis() -> None:
+    settings = RedisSettings.from_mapping({"REDIS_PARAMS": {"host": "h", "port": 7, "db": 3}})
+    assert (settings.host, settings.port, settings.db) == ("h", 7, 3)
+    settings = RedisSettings.from_mapping({"REDIS_HOST": "i", "REDIS_PARAMS": '{"host": "h", "db": 3}'})
+    assert (settings.host, settings.db) == ("i", 3)
+    assert connect(settings).client.connection_pool.connection_kwargs["host"] == "i"
 
 
 def test_a_password_is_never_in_a_sentence() -> None:

@@ -79,8 +79,10 @@ class RedisSettings:
         Raises UsageError, naming the setting, for a value that cannot be followed.
         """
         given: dict[str, Any] = {}
+        params = _params(settings.get("REDIS_PARAMS"))
         for setting, name in SERVER_SETTINGS.items():
-            value = settings.get(setting)
+            # Those of scrapy-redis may say where the server is, too; beside a URL they complete it.
+            value = settings.get(setting) or (None if given.get("url") else params.pop(name, None))
             if value:
                 given[name] = _number(setting, value) if name in {"port", "db"} else str(value)
         if given.get("url"):
@@ -90,7 +92,7 @@ class RedisSettings:
             raise UsageError(
                 f"Setting {PREFIX_SETTING} is {prefix!r}: at most 100 printable characters, no blank."
             )
-        return cls(**given, prefix=prefix, params=_params(settings.get("REDIS_PARAMS")))
+        return cls(**given, prefix=prefix, params=params)
 
     @property
     def shown(self) -> str:
@@ -102,11 +104,12 @@ class RedisSettings:
 
     def environment(self) -> dict[str, str]:
         """Return what a child process finds the same Redis by; `REDIS_PARAMS` is a JSON text in it."""
-        url = self.url or f"redis://{self.host}:{self.port}/{self.db}"
-        environment = {"REDIS_URL": url, PREFIX_SETTING: self.prefix}
-        if self.params:
-            environment["REDIS_PARAMS"] = json.dumps(dict(self.params), default=str)
-        return environment
+        # In parts where it came so: of some hosts and parameters no URL can be made. The child has the
+        # environment of this process, too, in which there may be others.
+        names = ["REDIS_URL"] if self.url else SERVER_SETTINGS
+        where = {name: str(getattr(self, SERVER_SETTINGS[name])) for name in names}
+        params = json.dumps(dict(self.params), default=str)
+        return {**where, PREFIX_SETTING: self.prefix, "REDIS_PARAMS": params}
 
 
 _INCLUDE = "--!include "
