@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import zlib
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -459,6 +460,21 @@ def test_a_file_that_breaks_off_gives_what_it_has(tmp_path: Path) -> None:
     report = make_table([source], tmp_path / "table", disk=Disk())
     assert 0 < report.rows < 20_000
     assert "cannot be unpacked" in report.damaged[0]
+
+
+@pytest.mark.parametrize("count", [100, 3_000])
+@pytest.mark.parametrize("cut", [8, 200, 600])
+def test_every_line_that_is_whole_before_a_cut_gives_a_row(count: int, cut: int, tmp_path: Path) -> None:
+    """Up to 64 KiB before the cut were lost: all of a small file."""
+    lines = b"".join(
+        line(f"org,a)/{number:06d}", digest=f"{number:x}") + b"\n" for number in range(count)
+    )
+    packed = gzip.compress(lines)[:-cut]
+    source = tmp_path / "cut.cdxj.gz"
+    source.write_bytes(packed)
+    whole = zlib.decompressobj(31).decompress(packed).count(b"\n")
+    assert 0 < whole <= count
+    assert make_table([source], tmp_path / "table", disk=Disk()).rows == whole
 
 
 def test_a_table_is_not_written_over(tmp_path: Path) -> None:
