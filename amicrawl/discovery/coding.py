@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 
 _MOST_CODINGS = 2
 """Nested codings; no honest server sends more."""
+_MOST_MEMBERS = 10_000
+"""Members of a gzip body; each costs some microseconds, even where it holds nothing."""
 _PIECE = 65_536
+_OVERHEAD = 1 << 20
+"""Bytes that a coded stream may have besides twice those that it stands for."""
 _WINDOW = 8 << 20
 """Bytes that a zstd frame may require a reader to hold (RFC 8878, 3.1.1.1.2)."""
 
@@ -50,7 +54,7 @@ def decoded(blocks: Iterable[bytes], codings: bytes, *, limit: int) -> bytes:
         if len(names) > _MOST_CODINGS or not all(name in _DECODERS for name in names):
             return b""
         for name in reversed(names):
-            stream = _through(stream, _DECODERS[name]())
+            stream = _through(stream, _DECODERS[name](), most=2 * limit + _OVERHEAD)
     pieces: list[bytes] = []
     size = 0
     for piece in stream:
@@ -74,12 +78,18 @@ def payload_of(capture: Capture, limit: int) -> bytes:
     return payload
 
 
-def _through(stream: Iterator[bytes], decode: _Decoder) -> Iterator[bytes]:
-    """Yield what *decode* makes of *stream*, until one of them is at its end or broken."""
+def _through(stream: Iterator[bytes], decode: _Decoder, *, most: int) -> Iterator[bytes]:
+    """Yield what *decode* makes of *stream*, up to *most* bytes of it, until one of them is at its end.
+
+    Or broken. Codings have ways to say nothing at any length.
+    """
     try:
         for block in stream:
             for start in range(0, len(block), _PIECE):
                 yield from decode(block[start : start + _PIECE])
+            most -= len(block)
+            if most < 0:
+                return
     except (zlib.error, brotli.error, zstandard.ZstdError, EOFError, ValueError):
         return  # what could be decoded has been
 
@@ -90,17 +100,12 @@ class _Inflate:
     def __init__(self, window: int) -> None:
         self._window = window
         self._decoder = zlib.decompressobj(window)
-        self._start: bytes | None = b"" if window == zlib.MAX_WBITS else None
-        """Octets that came so far, while they are too few to tell the two kinds of deflate apart."""
+        self._start: bytes | None = b""
+        """Octets of the beginning of a stream, while they are too few to tell its kind."""
+        self._members = 0
 
     def __call__(self, piece: bytes) -> Iterator[bytes]:
-        if self._start is not None:
-            piece, self._start = self._start + piece, None
-            if len(piece) < 2:
-                self._start = piece
-                return
-            if not _is_zlib(piece):
-                self._decoder = zlib.decompressobj(-zlib.MAX_WBITS)
+        piece = piece if self._start is None else self._begun(self._start + piece)
         while piece:
             before = self._decoder.copy()
             try:
@@ -112,11 +117,25 @@ class _Inflate:
                 raise
             piece = self._decoder.unconsumed_tail
             if self._decoder.eof:
-                piece = self._decoder.unused_data
-                # A gzip body may have several members; other bytes after its end do not belong to it.
-                if self._window <= zlib.MAX_WBITS or not piece.startswith(b"\x1f\x8b"):
+                if self._window <= zlib.MAX_WBITS:
                     raise EOFError
-                self._decoder = zlib.decompressobj(self._window)
+                # A gzip body may have several members.
+                piece = self._begun(self._decoder.unused_data)
+
+    def _begun(self, piece: bytes) -> bytes:
+        """Return *piece*, which begins a stream, or nothing while it is too short to tell its kind."""
+        if len(piece) < 2:
+            self._start = piece
+            return b""
+        self._start = None
+        if self._window <= zlib.MAX_WBITS:
+            self._decoder = zlib.decompressobj(self._window if _is_zlib(piece) else -zlib.MAX_WBITS)
+            return piece
+        self._members += 1
+        if not piece.startswith(b"\x1f\x8b") or self._members > _MOST_MEMBERS:
+            raise EOFError  # other bytes behind its end do not belong to it
+        self._decoder = zlib.decompressobj(self._window)
+        return piece
 
 
 def _is_zlib(piece: bytes) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import tracemalloc
 import zlib
+from itertools import chain, repeat
 
 import brotli
 import pytest
@@ -51,6 +52,25 @@ def test_where_it_is_cut_into_blocks_does_not_matter(codings: bytes, size: int) 
 def test_deflate_without_its_header_and_gzip_in_several_members_are_read() -> None:
     assert decoded([bare_deflate(TEXT)], b"deflate", limit=1 << 20) == TEXT
     assert decoded([gzip.compress(b"a") + gzip.compress(b"b") + b"rest"], b"gzip", limit=9) == b"ab"
+
+
+def test_where_a_gzip_body_is_cut_does_not_matter_to_its_members() -> None:
+    members = gzip.compress(b"a") + gzip.compress(b"b") + gzip.compress(b"c")
+    for cut in range(len(members) + 1):
+        assert decoded([members[:cut], members[cut:]], b"gzip", limit=9) == b"abc"
+    assert decoded([members[:1], members[1:-1], members[-1:], b"\x1f", b"x"], b"gzip", limit=9) == b"abc"
+
+
+@pytest.mark.parametrize(
+    ("codings", "begin", "nothing"),
+    [(b"gzip", b"", gzip.compress(b"")), (b"deflate", b"\x78\x9c", b"\0\0\0\xff\xff")],
+)
+def test_a_coding_that_says_nothing_is_read_no_further_than_the_limit(
+    codings: bytes, begin: bytes, nothing: bytes
+) -> None:
+    blocks = chain([begin], repeat(nothing * 10_000, 1000))
+    assert decoded(blocks, codings, limit=1 << 20) == b""
+    assert len(list(blocks)) > 900
 
 
 @pytest.mark.parametrize("codings", [b"gzip", b"deflate"])
