@@ -12,9 +12,8 @@ import io
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
-from urllib.parse import urljoin
 
-from amicrawl.capture import Capture, Truncation
+from amicrawl.capture import Capture, Truncation, final_url
 from amicrawl.clock import unix_ms
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.message import final_head, status_of
@@ -104,7 +103,7 @@ def rebuilt(path: Path, member: RecordMember, *, warc_file: str) -> CaptureItem:
     item = CaptureItem(
         capture,
         Seed(url),
-        final_url=_redirect_target(capture),
+        final_url=final_url(capture),
         provenance=Provenance(),
         location=RecordLocation(warc_file, member.offset, member.length),
         record_id=fields.get("warc-record-id", ""),
@@ -167,16 +166,6 @@ def _moment(text: str) -> int:
     except ValueError:
         return 0
     return unix_ms(moment if moment.tzinfo else moment.replace(tzinfo=UTC))
-
-
-def _redirect_target(capture: Capture) -> str:
-    location = capture.header(b"location")
-    if not 300 <= capture.status < 400 or not location:
-        return ""
-    try:
-        return urljoin(capture.url, location.decode("latin-1"))
-    except ValueError:
-        return ""
 
 
 def _hex_digest(label: str) -> str:

@@ -26,10 +26,11 @@ from record.exchanges import (
     urls_of,
 )
 
-from amicrawl.capture import Truncation
+from amicrawl.capture import Truncation, final_url
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
 from amicrawl.reading import Members
 from amicrawl.record.repair import repair
+from amicrawl.record.warc import target_uri
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:
@@ -244,6 +245,27 @@ def test_a_repair_killed_between_the_table_and_the_sealing_gives_no_row_twice(tm
 
 def rows_but(rows: list[dict[str, Any]], *names: str) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if name not in names} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("status", "location", "target"),
+    [
+        (301, "/caf\xe9?q=\xfc", "http://h/caf%C3%A9?q=%C3%BC"),
+        (302, "http://user:secret@h/there#part", "http://h/there"),
+        (304, "/there", "http://h/"),
+    ],
+)
+def test_a_row_that_is_made_again_names_the_target_that_the_crawl_follows(
+    tmp_path: Path, status: int, location: str, target: str
+) -> None:
+    head = f"HTTP/1.1 {status} Moved\r\nLocation: {location}\r\n\r\n".encode()
+    redirect = capture("http://h/", head=head, body=b"", status=status)
+    leave(tmp_path, item(redirect, final_url=final_url(redirect)))
+    (tmp_path / JOURNAL).unlink()
+    assert mend(tmp_path).rows_rebuilt == 1
+    [row] = table_rows(tmp_path)
+    assert target_uri(row["final_url"]) == target
+    assert "secret" not in row["final_url"]
 
 
 def test_a_lost_row_is_made_again_from_its_record(tmp_path: Path) -> None:
