@@ -21,7 +21,13 @@ from amicrawl.archive.index.sidecar.detectors import (
     installed_detectors,
     subject_of,
 )
-from amicrawl.archive.index.sidecar.findings import encode_block, parse_block
+from amicrawl.archive.index.sidecar.findings import (
+    added_fields,
+    encode_block,
+    parse_block,
+    with_fields,
+    written,
+)
 from amicrawl.archive.index.sidecar.soft404 import features_of
 
 if TYPE_CHECKING:
@@ -95,6 +101,23 @@ def test_whatever_the_payload_the_block_reads_back(
     fields = parse_block(encode_block(found))
     assert ("Preservation-Identifier" in fields) == bool(found.puid)
     assert ("Charset-Detected" in fields) == (found.charset is not None)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Soft-404-Detected: " + b"9" * 400,
+        b"Soft-404-Detected: -1e999",
+        b'Charset-Detected: {"encoding": "\\ud800"}',
+        b'Identified-Payload-Type: {"fido": "text/html", "other": "\\udfff"}',
+        b"Languages-cld2: " + b"[" * 100_000,
+    ],
+)
+def test_what_json_can_say_and_a_line_cannot_adds_nothing(line: bytes) -> None:
+    addition = written(added_fields(parse_block(line)))
+    assert with_fields(b"org,x)/ 2020 {}", {"charset": "x"}, addition, anew=True).endswith(
+        b'{"charset": "x"}'
+    )
 
 
 @given(st.text(max_size=400), st.text(max_size=80))
