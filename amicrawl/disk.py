@@ -142,7 +142,7 @@ def is_special(path: Path) -> bool:
 
 def _target(path: Path) -> Path:
     """Return the name that is given to what is written to *path*; OSError as `is_special` has it."""
-    return path.resolve() if path.is_symlink() and not is_special(path) else path
+    return path if is_special(path) or not path.is_symlink() else path.resolve()
 
 
 def is_unfinished(path: str | os.PathLike[str]) -> bool:

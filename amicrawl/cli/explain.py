@@ -350,18 +350,21 @@ def _of_robots(rules: Rules, url: str) -> RuleOutcome:
 
 def _row(rules: Rules, url: str) -> dict[str, Any] | None:
     """Return the row that the frontier of the crawl has for *url*, if there is one."""
-    if rules.directory is None or not (rules.directory / "frontier").is_dir():
+    if rules.directory is None:
         return None
     # As above.
     from amicrawl.cli.frontier.lookup import row_facts, way_to  # noqa: PLC0415
     from amicrawl.meguri import find_url, open_rows  # noqa: PLC0415
 
-    with open_rows(rules.directory) as source:
-        match = find_url(source, url)
-        if match is None:
-            return None
-        row = row_facts(source, match.row)
-        return {**row, "way": way_to(source, row)}
+    for directory in process_directories(rules.directory) or [rules.directory]:
+        if not (directory / "frontier").is_dir():
+            continue
+        with open_rows(directory) as source:
+            match = find_url(source, url)
+            if match is not None:
+                row = row_facts(source, match.row)
+                return {**row, "way": way_to(source, row)}
+    return None
 
 
 _WHY_RENDERED = {

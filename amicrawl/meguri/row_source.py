@@ -108,18 +108,31 @@ def partition_in(path: Path) -> Partition:
     return read_partition(path)
 
 
+_DIVIDED = "processes/plan.json"
+"""The file of a crawl in several processes that is there until theirs are made one frontier again."""
+
+
 def frontier_directory(directory: Path) -> Path:
-    """Return where in *directory* the frontier lies: in its `frontier`, or there itself."""
-    for place in (directory / "frontier", directory):
+    """Return where in *directory* the frontier lies: in its `frontier`, or there itself.
+
+    InputError where there is none, and where it is older than those that the processes of a crawl have.
+    """
+    crawl = directory.parent if directory.name == "frontier" else directory
+    is_divided = (crawl / _DIVIDED).is_file()
+    for place in () if is_divided else (directory / "frontier", directory):
         if place.is_dir():
             listing = list_directory(place)
             if listing.superblock or listing.snapshots or listing.logs:
                 return place
     # Those of the processes of one crawl, or of the crawls in one directory.
-    within = min(chain(directory.glob("*/frontier"), directory.glob("*/*/frontier")), default=None)
+    within = min(chain(crawl.glob("*/frontier"), crawl.glob("*/*/frontier")), default=None)
     advice = "Give a frontier file, the frontier's directory, or the output directory of a crawl."
     raise InputError(
-        f"{directory} has no frontier: neither superblock nor snapshots nor logs. "
+        (
+            f"The crawl in {crawl} has not ended, and each of its processes has a part of the frontier. "
+            if is_divided
+            else f"{directory} has no frontier: neither superblock nor snapshots nor logs. "
+        )
         + (f"Give one of those in it, such as {within.parent}." if within is not None else advice)
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -392,6 +393,34 @@ def test_compact_keeps_gone_rows_unless_told(file: Path, tmp_path: Path) -> None
     assert f"{gone}: 4 urls (1 Gone dropped), " in run("compact", file, "--gc", "-o", gone)
     (facts,) = rows_of("diff", file, gone)
     assert (facts["what"], facts["name"]) == ("removed", EXACT)
+
+
+def test_compact_writes_beside_the_directory_that_it_is_started_in(
+    directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(directory)
+    assert f"-> {directory.parent / 'compact.meguri'}: 5 urls" in run("compact", ".")
+
+
+@pytest.mark.parametrize("words", [("pack", "-o", "."), ("export", "-o", "/"), ("compact", "-o", "")])
+def test_a_directory_as_output_is_refused(directory: Path, words: tuple[str, ...]) -> None:
+    with pytest.raises(OutputError, match="it is a directory"):
+        run(words[0], directory, *words[1:])
+
+
+@pytest.mark.parametrize(
+    "words", [("stats",), ("ls",), ("export",), ("verify",), ("retry",), ("show", URL)]
+)
+@pytest.mark.parametrize("place", ["", "frontier"])
+def test_the_frontier_before_a_crawl_in_several_processes_is_not_taken_for_theirs(
+    directory: Path, place: str, words: tuple[str, ...]
+) -> None:
+    part = directory / "processes" / "0"
+    shutil.copytree(directory / "frontier", part / "frontier")
+    (directory / "processes" / "plan.json").write_text("{}")
+    with pytest.raises(InputError, match=f"has not ended.* such as {part}"):
+        run(words[0], directory / place, *words[1:])
+    assert "urls           5" in run("stats", part)
 
 
 def test_compact_forgets_only_what_went_before_the_horizon(file: Path, tmp_path: Path) -> None:

@@ -88,7 +88,9 @@ def compact(
     """
     if older_than is not None and not gc:
         raise UsageError("--older-than says which gone rows are left out. Give --gc as well.")
-    target = paths[0].with_name("compact.meguri") if out is None else out
+    # What is beside `.` is found by its name alone.
+    first = paths[0] if paths[0].name else paths[0].absolute()
+    target = first.parent / "compact.meguri" if out is None else out
     result, gone = _made_one(paths, gc=gc, older_than=older_than)
     size = write_partition(result, target, options=_options(codec, max_page_rows), disk=Disk())
     urls = len(result.urls["host_key"])

@@ -278,7 +278,7 @@ def candidates(directory: Path, *, incomplete: bool = False) -> Iterator[Candida
     slots = _slots(directory, listing, notes)
     missing = _missing(listing, slots)
     if missing and not incomplete:
-        raise DamagedFileError(directory / missing[0], 0, f"the log is missing. {way_out(directory)}")
+        raise DamagedFileError(directory / missing, 0, f"the log is missing. {way_out(directory)}")
     for generation in _ranked(directory, listing, slots, notes):
         slot = slots.get(generation)
         logs = listing.logs_from(generation + 1)
@@ -315,17 +315,18 @@ def way_out(directory: Path) -> str:
     )
 
 
-def _missing(listing: Listing, slots: dict[int, Slot]) -> list[str]:
-    """Return the names of the logs that must be there by *slots* and are not, the oldest first."""
+def _missing(listing: Listing, slots: dict[int, Slot]) -> str:
+    """Return the name of the oldest log that must be there by *slots* and is not; empty for none."""
     if not slots:
-        return []
+        return ""
     newest = max(slots)
     if any(generation > newest for generation in listing.snapshots):
         # Its slot is damaged, or it was never committed: what counts is decided by its own log.
-        return []
+        return ""
     # Where no slot says it, other software wrote them, which begins the log with the first change.
     last = max(slot.newest_log for slot in slots.values())
-    return [log_name(number) for number in range(newest + 1, last + 1) if number not in listing.logs]
+    missing = (number for number in range(newest + 1, last + 1) if number not in listing.logs)
+    return next(map(log_name, missing), "")
 
 
 def _slots(directory: Path, listing: Listing, notes: list[str]) -> dict[int, Slot]:

@@ -282,6 +282,15 @@ def test_a_log_that_the_superblock_names_is_missed(tmp_path: Path, missing: str)
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_log_with_a_number_that_nothing_reaches_is_missed_at_once(tmp_path: Path) -> None:
+    three_generations(tmp_path)
+    slots, _ = decode_superblock((tmp_path / "super").read_bytes())
+    named = [replace(slots[0], newest_log=2**63 - 1), *slots[1:]]
+    (tmp_path / "super").write_bytes(encode_superblock(named))
+    with pytest.raises(DamagedFileError, match=r"log is missing.*frontier rebuild"):
+        SmallPartition(tmp_path)
+
+
 def test_a_log_is_missed_where_the_newer_slot_is_damaged_too(tmp_path: Path) -> None:
     three_generations(tmp_path)
     put(tmp_path, 10)
