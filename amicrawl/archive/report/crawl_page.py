@@ -15,9 +15,8 @@ from amicrawl.archive.report.charts import (
 )
 from amicrawl.archive.report.crawl_figures import CLASSES, ELSEWHERE
 from amicrawl.archive.report.document import chart, document, section, table
-from amicrawl.archive.report.text import decimal_size
 from amicrawl.archive.report.timeline import listed, shown_moment, timeline
-from amicrawl.terminal import counted
+from amicrawl.terminal import counted, human_size
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +56,7 @@ def page_of_crawl(figures: CrawlFigures, *, title: str) -> str:
         lead=_lead(figures),
         figures=_tiles(figures),
         sections=crawl_sections(figures),
-        made_by="Made by amicrawl report. Times are UTC, sizes in decimal units.",
+        made_by="Made by amicrawl report. Times are UTC.",
     )
 
 
@@ -101,7 +100,7 @@ def _tiles(figures: CrawlFigures) -> list[tuple[str, str]]:
     return [
         ("Requests", f"{figures.rows - figures.classes['not requested']:,}"),
         ("Responses", f"{responses:,}"),
-        ("Payload", decimal_size(figures.bytes)),
+        ("Payload", human_size(figures.bytes)),
         ("Hosts", f"{len(figures.hosts):,}"),
         ("Without a response", f"{figures.classes['no response']:,}"),
         ("Unchanged", f"{figures.unchanged:,}"),
@@ -199,7 +198,7 @@ def _types(figures: CrawlFigures) -> Markup | None:
     total = sum(rows for rows, _ in figures.types.values()) or 1
     ordered = sorted(figures.types.items(), key=lambda item: -item[1][0])[:_ROWS]
     rows = [
-        [kind, f"{count:,}", decimal_size(size), share_bar(count / total)]
+        [kind, f"{count:,}", human_size(size), share_bar(count / total)]
         for kind, (count, size) in ordered
     ]
     if not rows:
@@ -227,7 +226,7 @@ def _hosts(figures: CrawlFigures) -> Markup | None:
         seconds = (host.last - host.first) / 1000
         pace = f"{seconds / (host.rows - 1):.2f} s" if host.rows > 1 else ""
         share = share_bar(host.rows / (figures.rows or 1))
-        rows.append([name, f"{host.rows:,}", decimal_size(host.bytes), f"{host.failed:,}", pace, share])
+        rows.append([name, f"{host.rows:,}", human_size(host.bytes), f"{host.failed:,}", pace, share])
     if not rows:
         return None
     caption = f"Top {len(rows)} of {len(figures.hosts):,}; the gap is the mean time between two rows"
@@ -241,7 +240,7 @@ def _sizes(figures: CrawlFigures) -> Markup | None:
     total = figures.sizes.total()
     rows = []
     for bits, count in sorted(figures.sizes.items()):
-        name = "empty" if bits <= 0 else f"below {decimal_size(2**bits)}"
+        name = "empty" if bits <= 0 else f"below {human_size(2**bits)}"
         rows.append([name, f"{count:,}", share_bar(count / total)])
     return section("Sizes", table("Payloads by size", ["Size", "Responses", "Share"], rows, names=True))
 
@@ -265,7 +264,7 @@ def _tree(figures: CrawlFigures) -> Markup | None:
             Leaf(
                 leaf,
                 f"{'' if is_one_host else name}{leaf}: {count:,} responses, "
-                + decimal_size(sizes[name, leaf]),
+                + human_size(sizes[name, leaf]),
                 count,
             )
             for leaf, count in groups[name].most_common(_LEAVES)
@@ -287,7 +286,7 @@ def _largest_hosts(figures: CrawlFigures) -> Markup:
     """Return the treemap of a crawl of so many directories that its hosts say more."""
     ordered = sorted(figures.hosts.items(), key=lambda item: -item[1].rows)[:_HOSTS]
     leaves = {
-        name: [Leaf(name, f"{name}: {host.rows:,} rows, {decimal_size(host.bytes)}", host.rows)]
+        name: [Leaf(name, f"{name}: {host.rows:,} rows, {human_size(host.bytes)}", host.rows)]
         for name, host in ordered
     }
     rows = [[name, f"{host.rows:,}"] for name, host in ordered]
