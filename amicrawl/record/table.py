@@ -16,6 +16,7 @@ import hashlib
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -43,7 +44,6 @@ from amicrawl.record.journal import (
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
-    from pathlib import Path
 
     from amicrawl.disk import Disk
     from amicrawl.record.journal import DamagedLine, RowTuple
@@ -104,13 +104,24 @@ CAPTURES: Final = pa.schema(
 )
 
 
-def opened_index(path: Path, *, is_ours: bool = True) -> ParquetTable:
+class CaptureIndex(ParquetTable):
+    """A capture index, of which `batches` raises DamagedFileError for what cannot be read."""
+
+    def batches(self, columns: Sequence[str], **options: Any) -> Iterator[pa.RecordBatch]:
+        """Yield the *columns* as `ParquetTable` does; strings are UTF-8."""
+        with blamed_on(Path(self.name)):
+            for batch in super().batches(columns, **options):
+                batch.validate(full=True)
+                yield batch
+
+
+def opened_index(path: Path, *, is_ours: bool = True) -> CaptureIndex:
     """Open the capture index at *path*; if it *is_ours*, its columns are of their types.
 
     Raises DamagedFileError where it cannot be read or is another table, InputError where it is absurd.
     """
     with blamed_on(path):
-        table = ParquetTable(path, str(path))
+        table = CaptureIndex(path, str(path))
     for known in table.schema if is_ours else ():
         if known.name in CAPTURES.names and known.type != CAPTURES.field(known.name).type:
             table.close()
@@ -138,7 +149,7 @@ def offsets_in_table(directory: Path, warc_files: Collection[str]) -> dict[str, 
     path = directory / TABLE_NAME
     if not offsets or not path.exists():
         return offsets
-    with opened_index(path) as table, blamed_on(path):
+    with opened_index(path) as table:
         for batch in table.batches(["warc_file", "warc_offset"]):
             # Nearly all rows are of other files, mostly of one: its name is looked at once.
             rows: Any = batch
@@ -163,7 +174,7 @@ def capture_batches(
     try:
         waiting = journals(directory)
         if path.exists():
-            with opened_index(path) as table, blamed_on(path):
+            with opened_index(path) as table:
                 known = [name for name in CAPTURES.names if name in table.schema.names]
                 for batch in table.batches(columns or known, rows=_BATCH_ROWS):
                     yield batch if columns else _conformed(batch)
@@ -179,7 +190,7 @@ def warc_files_in_table(directory: Path) -> Iterator[str]:
     Raises as `opened_index`.
     """
     path = directory / TABLE_NAME
-    with opened_index(path) as table, blamed_on(path):
+    with opened_index(path) as table:
         for batch in table.batches(["warc_file"]):
             column: Any = batch.column(0)
             yield from filter(None, column.dictionary_encode().dictionary.to_pylist())
@@ -275,9 +286,8 @@ class _CapturesWriter:
                     f"{path} has columns that are not known here ({', '.join(sorted(unknown))}). "
                     "Move it away, or use the version that wrote it, and start again."
                 )
-            with blamed_on(path):
-                for batch in table.batches(table.schema.names, rows=_BATCH_ROWS):
-                    self.add(_conformed(batch))
+            for batch in table.batches(table.schema.names, rows=_BATCH_ROWS):
+                self.add(_conformed(batch))
             self._end_group()
 
     def add(self, batch: pa.RecordBatch) -> None:

@@ -31,7 +31,7 @@ from loopback import RawServer
 from amicrawl.archive.report import LiveFigures, figures_of
 from amicrawl.crawl import write_control
 from amicrawl.disk import Disk
-from amicrawl.errors import InputError, UsageError
+from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fleet.dashboard.app import Hosts
 from amicrawl.fleet.dashboard.watching import WatchedCrawl, watch_application
 from amicrawl.record import CAPTURES
@@ -205,6 +205,29 @@ def test_what_came_since_is_added_and_a_half_written_row_comes_later(tmp_path: P
     assert live.update().rows == 5
     assert [each["url"][-1] for each in live.latest.rows] == list("01234")
     assert live.figures.hosts["a.example"].rows == 5
+
+
+def test_a_row_with_megabytes_of_metadata_does_not_hide_those_behind_it(tmp_path: Path) -> None:
+    rows = [index_row(f"http://a.example/{n}", status=200) for n in range(3)]
+    rows[1]["meta_json"] = json.dumps({"text": "x" * (5 << 20)})
+    lines = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (tmp_path / "captures-00000.open").write_text(lines)
+    assert LiveFigures(tmp_path).update().rows == 3
+
+
+def test_an_index_that_cannot_be_read_is_no_half_a_crawl_the_next_time(tmp_path: Path) -> None:
+    table = tmp_path / "captures.parquet"
+    rows = [index_row(f"http://a.example/{n}", status=200) for n in range(4)]
+    with pq.ParquetWriter(table, CAPTURES) as writer:
+        for half in (rows[:2], rows[2:]):
+            writer.write_table(pa.Table.from_pylist(half, schema=CAPTURES))
+    block = bytearray(table.read_bytes())
+    block[pq.read_metadata(table).row_group(1).column(0).data_page_offset] ^= 0xFF
+    table.write_bytes(block)
+    live = LiveFigures(tmp_path)
+    for _ in range(2):
+        with pytest.raises(AmicrawlError, match=r"captures\.parquet"):
+            live.update()
 
 
 @pytest.mark.slow

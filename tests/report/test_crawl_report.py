@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from collections import Counter
@@ -16,14 +17,15 @@ from hypothesis import strategies as st
 from report.test_summary_page import HOSTILE, Page, charts_without
 from typer.testing import CliRunner
 
-from amicrawl.archive.report import figures_of, page_of_crawl
+from amicrawl.archive.report import LiveFigures, figures_of, page_of_crawl
 from amicrawl.archive.report.charts import Leaf, TimeColumn, _squarified, stacked_timeline, treemap
 from amicrawl.archive.report.document import chart_styles
 from amicrawl.cli import app
-from amicrawl.errors import ExitCode, InputError
+from amicrawl.errors import DamagedFileError, ExitCode, InputError
 from amicrawl.record import CAPTURES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 BEGIN, LATER = 1_790_000_000_000, 1_790_000_005_000
@@ -90,6 +92,52 @@ def test_two_crawls_are_compared_by_urls_and_payloads(tmp_path: Path) -> None:
     change = figures_of(crawl(tmp_path / "new", newer), older=crawl(tmp_path / "old", older)).change
     assert change is not None
     assert change._asdict() == {"both_same": 1, "changed": 1, "new": 2, "gone": 1, "moved": 1}
+
+
+@pytest.mark.parametrize("without", ["new", "old"])
+def test_a_crawl_without_a_response_can_be_compared(without: str, tmp_path: Path) -> None:
+    failed, fine = [row("http://a.example/1", 0, error="no-route:")], [row("http://a.example/1")]
+    made = {name: crawl(tmp_path / name, failed if name == without else fine) for name in ("new", "old")}
+    change = figures_of(made["new"], older=made["old"]).change
+    assert change is not None
+    assert (change.new, change.gone) == ((0, 1) if without == "new" else (1, 0))
+
+
+def test_a_new_url_without_a_payload_is_not_one_that_moved(tmp_path: Path) -> None:
+    empty = hashlib.sha1(b"", usedforsecurity=False).hexdigest()
+    older = crawl(tmp_path / "old", [row("http://a.example/gone", 301, digest=empty)])
+    newer = crawl(tmp_path / "new", [row("http://a.example/new", 302, digest=empty)])
+    change = figures_of(newer, older=older).change
+    assert change is not None
+    assert (change.new, change.gone, change.moved) == (1, 1, 0)
+
+
+def damaged(path: Path) -> None:
+    """Damage the pages of the first column of *path*, whose headers stay as they are."""
+    block = bytearray(path.read_bytes())
+    column = pq.read_metadata(path).row_group(0).column(0)
+    middle = (
+        column.dictionary_page_offset or column.data_page_offset
+    ) + column.total_compressed_size // 2
+    block[middle : middle + 40] = bytes(40)
+    path.write_bytes(block)
+
+
+def without_utf8(path: Path) -> None:
+    table = pq.read_table(path)
+    hosts = pa.array([b"\xff\xfe"] * len(table), pa.binary()).view(pa.string())
+    pq.write_table(table.set_column(1, CAPTURES.field("host"), hosts), path)
+
+
+@pytest.mark.parametrize("harm", [damaged, without_utf8])
+def test_an_index_that_is_damaged_within_is_named(harm: Callable[[Path], None], tmp_path: Path) -> None:
+    rows = [row(f"http://a.example/{hashlib.sha256(bytes([n])).hexdigest()}") for n in range(200)]
+    directory = crawl(tmp_path / "c", rows)
+    harm(directory / "captures.parquet")
+    with pytest.raises(DamagedFileError, match=r"captures\.parquet"):
+        figures_of(directory)
+    with pytest.raises(DamagedFileError, match=r"captures\.parquet"):
+        LiveFigures(directory).update()
 
 
 def test_a_crawl_of_years_has_few_bins(tmp_path: Path) -> None:

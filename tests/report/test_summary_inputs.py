@@ -277,6 +277,17 @@ def test_a_capture_index_of_a_crawl_is_read(tmp_path: Path) -> None:
     assert counts.facets["truncated"] == {"length": (1, 300)}
 
 
+def test_a_url_of_an_index_that_is_not_utf8_is_counted(tmp_path: Path) -> None:
+    columns = {
+        "url": pa.array([b"http://example.org/\xe9"], pa.binary()).view(pa.string()),
+        "fetched_at": pa.array([1_790_000_000_000], pa.int64()),
+        "warc_length": pa.array([7], pa.int64()),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "captures.parquet")
+    counts = read_counts([str(tmp_path)]).counts
+    assert (counts.captures, counts.first_key) == (1, b"org,example)/%e9")
+
+
 @pytest.mark.parametrize("name", ["plain", "gzip", "bzip2", "table"])
 def test_progress_ends_with_all_bytes_read(name: str, inputs: Path) -> None:
     seen: list[tuple[int, int]] = []

@@ -394,11 +394,18 @@ class _Hashes:
         # Of equal URLs, the last row comes last, as the sort is stable.
         order = np.argsort(urls, kind="stable")
         urls = urls[order]
-        is_last = np.append(urls[1:] != urls[:-1], True)  # numpy's argument
+        is_last = np.ones(len(urls), np.bool_)
+        is_last[:-1] = urls[1:] != urls[:-1]
         payloads = np.concatenate(self._payloads)
         self._payloads.clear()
         return urls[is_last], payloads[order[is_last]]
 
+
+_NOTHING = np.array(
+    [xxhash.xxh3_64_intdigest(each) for each in (b"", b"da39a3ee5e6b4b0d3255bfef95601890afd80709")],
+    np.uint64,
+)
+"""Payloads that say nothing of where a URL went: an unknown one, and that without a byte."""
 
 _Sorted = tuple["NDArray[np.uint64]", "NDArray[np.uint64]"]
 
@@ -413,8 +420,7 @@ def _change(now: _Sorted, before: _Sorted) -> Change:
     is_gone = np.ones(len(older_urls), np.bool_)
     is_gone[there[~is_new]] = False
     del there
-    nothing = xxhash.xxh3_64_intdigest(b"")
-    moved = np.isin(payloads[is_new], older_payloads[is_gone]) & (payloads[is_new] != nothing)
+    moved = np.isin(payloads[is_new], older_payloads[is_gone]) & ~np.isin(payloads[is_new], _NOTHING)
     in_both = int((~is_new).sum())
     return Change(
         both_same=same,

@@ -7,6 +7,7 @@ here writes.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.archive.report.crawl_figures import (
@@ -32,6 +33,8 @@ _TAIL = (
 _SEARCHED = 5000
 """Rows of the end of a table among which pages are looked for."""
 _BLOCK = 4 << 20
+_LONGEST_LINE = 64 << 20
+"""Bytes of the longest row that is read beyond a block: one may have megabytes of metadata."""
 
 
 class LatestRows:
@@ -85,15 +88,19 @@ class LiveFigures:
         stats = [table.stat() for table in tables]
         seen = [(each.st_mtime_ns, each.st_size, each.st_ino) for each in stats]
         if seen != self._tables or any(not path.exists() for path in self._read_up_to):
-            self._tables, self.figures, self._read_up_to = seen, CrawlFigures(), {}
+            self._tables, self.figures, self._read_up_to = [], CrawlFigures(), {}
             self.latest = LatestRows()
             for table in tables:
                 with opened_index(table) as index:
                     for batch in index.batches(COLUMNS, rows=ROWS):
                         add_batch(self.figures, without_nulls(batch))
                     self.latest.add_end_of(index)
+            # Not before: what could not be read is read again.
+            self._tables = seen
         for journal in unread:
-            self._read(journal)
+            # One that is gone is in the table by now, which the next update reads.
+            with suppress(FileNotFoundError):
+                self._read(journal)
         return self.figures
 
     def _read(self, journal: Path) -> None:
@@ -101,7 +108,7 @@ class LiveFigures:
         with journal.open("rb") as stream:
             while True:
                 stream.seek(self._read_up_to.get(journal, 0))
-                block = stream.read(_BLOCK)
+                block = stream.read(_BLOCK) + stream.readline(_LONGEST_LINE)
                 end = block.rfind(b"\n") + 1
                 if not end:
                     return

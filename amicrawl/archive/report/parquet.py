@@ -185,6 +185,7 @@ def _of_table(rows: pa.RecordBatch, partitions: dict[str, str]) -> Lines:
 def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
     names = set(rows.schema.names)
     nothing = pa.nulls(len(rows), pa.binary())
+    urls = pc.fill_null(_octets(rows["url"]), _NOTHING)
     began = _numbers(rows["fetched_at"], missing=0)
     if "duration_ms" in names:
         began = began - _numbers(rows["duration_ms"], missing=0)
@@ -192,12 +193,12 @@ def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
     if "unchanged" in names:
         mime = pc.if_else(mask_from(truths(rows["unchanged"].cast(pa.bool_()))), _REVISIT, mime)
     columns = {
-        "key": octets_from([surt(url).encode(*_ERRORS) for url in _urls(rows)]),
+        "key": octets_from([surt(url).encode(*_ERRORS) for url in urls.to_pylist()]),
         "time": digits_of(numbers_from(began, kind=pa.timestamp("ms"))),
         "mime": mime,
         "status": _status(rows["status"]) if "status" in names else np.full(len(rows), -1),
         "size": _sizes(rows["warc_length"]),
-        "url": _octets(rows["url"]),
+        "url": urls,
         "digest": in_base32(_octets(rows["digest"]) if "digest" in names else nothing),
     }
     if "truncated" in names:
@@ -243,10 +244,6 @@ def media_type(content_type: str) -> bytes:
     """Return the media type in a Content-Type, lower case and without parameters; a hyphen if none."""
     named = content_type.partition(";")[0].strip().lower()
     return named.encode(*_ERRORS) or b"-"
-
-
-def _urls(rows: pa.RecordBatch) -> list[str]:
-    return ["" if url is None else url for url in rows["url"].to_pylist()]
 
 
 def _octets(column: Any) -> Any:
