@@ -256,6 +256,29 @@ def test_rows_that_no_file_name_places_are_filed_by_month_and_reported(tmp_path:
     assert found.fetchall() == [("EOT-2012", "warc", "IA-001"), ("captures-2013-02", "warc", None)]
 
 
+def test_a_crawl_too_long_for_the_name_of_a_directory_is_none(tmp_path: Path) -> None:
+    """One such file name in an index was the end of the whole table."""
+    wide = "crawl-data/{}/segments/1/warc/x.warc.gz"
+    names = [wide.format("é" * 41), wide.format("é" * 42), wide.format("\U0001f600" * 80)]
+    report, out = make(tmp_path, *[line(filename=name) for name in names])
+    assert (report.rows, report.rows_without_crawl) == (3, 2)
+    assert run_sql(f"SELECT DISTINCT crawl FROM '{out}/**/*.parquet' ORDER BY 1").fetchall() == [
+        ("captures-2013-02",),
+        ("é" * 41,),
+    ]
+
+
+def test_a_crawl_that_is_named_as_months_are_is_named(tmp_path: Path) -> None:
+    report, _ = make(tmp_path, line(filename="x.warc.gz"), place=CapturePlace("captures-2013-02"))
+    assert report.rows_without_crawl == 0
+
+
+def test_a_place_that_is_not_utf_8_is_refused() -> None:
+    """It ended the command with a traceback."""
+    with pytest.raises(UsageError, match="segment of a table is not UTF-8"):
+        TableOptions(place=CapturePlace("a", "\udcff"))
+
+
 def test_the_caller_can_say_where_rows_belong(tmp_path: Path) -> None:
     place = CapturePlace("my crawl=1", None, "all")
     report, out = make(tmp_path, line(filename="x.warc.gz"), line(), place=place)

@@ -170,6 +170,16 @@ GOLDEN = [
 ]
 
 OTHERS = [
+    # A name that ends in an empty label has no suffix, and is of no domain: it was one of com.com.
+    Row(
+        "http://example.com../",
+        "example.com.",
+        ("", "com", "example", None, None),
+        (None, None),
+        (None, None),
+        ".com.example",
+        path="/",
+    ),
     # A trailing dot makes a name of an address; what is no address is a name too.
     Row("http://1.2.3.4./", "1.2.3.4", ("4", "3", "2", "1", None), reversed="4.3.2.1", path="/"),
     Row("http://256.1.1.1/", "256.1.1.1", ("1", "1", "1", "256", None), path="/"),

@@ -64,6 +64,14 @@ class TableOptions:
     """Whether all files lie in one directory, with `crawl` and `subset` among their columns."""
     file_rows: int = FILE_ROWS
 
+    def __post_init__(self) -> None:
+        """Raise UsageError where a value of the place is none of a column of strings."""
+        for what, value in self.place._asdict().items():
+            try:
+                (value or "").encode()
+            except UnicodeEncodeError as error:
+                raise UsageError(f"The {what} of a table is not UTF-8. Name another.") from error
+
 
 @dataclass
 class TableReport:
@@ -87,11 +95,13 @@ class TableReport:
     suffix_list: str = field(default_factory=list_version)
     """Version of the list of public suffixes."""
 
-    def add(self, found: BlockRows) -> None:
-        """Count what a block of lines came to."""
+    def add(self, found: BlockRows, *, place: CapturePlace = NOWHERE) -> None:
+        """Count what a block of lines came to, whose rows belong to *place*."""
         self.lines += found.lines
         self.headers += found.headers
-        self.add_rows(found.rows)
+        self.rows += found.rows.num_rows
+        if place.crawl is None:
+            self.add_rows_without_crawl(found.rows)
         self.add_rejects(found.rejects)
 
     def add_report(self, other: TableReport) -> None:
@@ -109,9 +119,8 @@ class TableReport:
         for reject in rejects:
             self.rejects_by_reason[reject.reason] = self.rejects_by_reason.get(reject.reason, 0) + 1
 
-    def add_rows(self, rows: pa.RecordBatch) -> None:
-        """Count *rows*."""
-        self.rows += rows.num_rows
+    def add_rows_without_crawl(self, rows: pa.RecordBatch) -> None:
+        """Count those of *rows* that are filed by month."""
         crawls: Any = rows["crawl"]
         if not pa.types.is_dictionary(crawls.type):
             crawls = crawls.dictionary_encode()
@@ -248,7 +257,7 @@ class _TableJob(NamedTuple):
                 found = rows_of_block(block, self.options.schema, place=self.options.place)
                 if not is_sure:
                     last = last_in_order(found.rows, last)
-                report.add(found)
+                report.add(found, place=self.options.place)
                 rejects.add(found.rejects)
                 if pending is not None:
                     pending.result()

@@ -87,6 +87,8 @@ def _exceptions() -> tuple[str, ...]:
 
 def _applied(rules: PublicSuffixList, labels: Sequence[str]) -> SuffixAndDomain:
     host = ".".join(labels)
+    if not labels[-1]:
+        return NOTHING  # the list's own search would leave out the dot behind a name
     if f".{host}".endswith(_exceptions()):
         name = next(name for name in exceptions() if f".{host}".endswith(f".{name}"))
         return SuffixAndDomain(name, name)

@@ -186,6 +186,8 @@ _NEWS = re.compile(
 _SUPPLEMENTAL = re.compile(
     rf"{_PREFIX}{_NAME}/(CC-SUPPLEMENTAL-{_NAME})/segments/([0-9]{{1,20}})/({_SUBSETS})/[^/]+"
 )
+_LONGEST_NAME = 255 - len("crawl=")
+"""Bytes that the crawl may have in the name of a directory."""
 _PLAIN = re.compile(r"[^A-Za-z0-9_.~+ \-]")
 
 
@@ -212,7 +214,12 @@ NOWHERE = CapturePlace()
 
 def place_of(warc_filename: str | None) -> CapturePlace:
     """Return where a capture in the file *warc_filename*, a path with slashes, belongs."""
-    name = warc_filename or ""
+    place = _place_named(warc_filename or "")
+    # Of eighty characters, each may take twelve bytes once it is escaped.
+    return place if len(_escaped(place.crawl or "")) <= _LONGEST_NAME else NOWHERE
+
+
+def _place_named(name: str) -> CapturePlace:
     if found := _MAIN.fullmatch(name):
         return CapturePlace(*found.groups())
     if found := _NEWS.fullmatch(name):

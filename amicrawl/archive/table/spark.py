@@ -115,7 +115,7 @@ def write_part(
                 report.damaged += [damage.sentence for damage in damage_in(batch)]
                 lines: Any = batch[LINE].drop_null().to_pylist()
                 found = rows_of_block(b"\n".join([*lines, b""]), options.schema, place=options.place)
-                report.add(found)
+                report.add(found, place=options.place)
                 rejects.add(found.rejects)
                 writer.add(found.rows)
             paths = writer.finish()
