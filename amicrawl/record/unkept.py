@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.record.captures import description_of
@@ -34,6 +35,7 @@ _MOST_LOOKED_AT = 1 << 18
 """Bytes of a page of a list that is looked at; a larger one has text or data of its own."""
 _LONGEST_SHAPE = 300
 """Characters of a URL that its shape is made of."""
+_CUT = "..."
 _OK = 200
 _HTML = ("text/html", "application/xhtml")
 _NUMBER = re.compile(r"[0-9]+")
@@ -41,20 +43,24 @@ _VALUE = re.compile(r"(?<==)[^&;]+")
 
 
 def shape_of(url: str) -> str:
-    """Return host, path and query of *url* with a star for each number in the path and each value."""
+    """Return host, path and query of *url* with a star for each number in the path and each value.
+
+    Of a long one, their beginning and three dots.
+    """
     host, slash, rest = url[:_LONGEST_SHAPE].partition("://")[2].partition("/")
     path, mark, query = rest.partition("?")
-    return f"{host}{slash}{_NUMBER.sub('*', path)}{mark}{_VALUE.sub('*', query)}"
+    shape = f"{host}{slash}{_NUMBER.sub('*', path)}{mark}{_VALUE.sub('*', query)}"
+    return shape if len(url) <= _LONGEST_SHAPE else shape + _CUT
 
 
 def expression_of(shape: str) -> str:
     """Return the ignore expression that the URLs of *shape*, and no others, match."""
-    path, mark, query = shape.partition("?")
+    path, mark, query = shape.removesuffix(_CUT).partition("?")
     host, slash, rest = path.partition("/")
     parts = [re.escape(f"//{host}{slash}"), "[0-9]+".join(map(re.escape, rest.split("*")))]
     if mark:
         parts += [r"\?", "[^&;]+".join(map(re.escape, query.split("*")))]
-    return "".join(parts) + "$"
+    return "".join(parts) + ("" if shape.endswith(_CUT) else "$")
 
 
 class Unkept:
@@ -213,5 +219,5 @@ def unkept_sentences(unkept: object, directory: str) -> Iterator[str]:
         ):
             yield (
                 f"one shape: {number:,} of {of:,} fetches are {shape}; to leave them out: "
-                f"--ignore '{expression_of(shape)}' (AMICRAWL_IGNORES)"
+                f"--ignore {quote(expression_of(shape))} (AMICRAWL_IGNORES)"
             )

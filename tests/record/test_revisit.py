@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import time
 
 import pytest
 from record.exchanges import CONDITIONAL_REQUEST, NOT_MODIFIED, capture
@@ -194,6 +195,19 @@ def test_of_too_many_originals_the_longest_unused_is_forgotten() -> None:
     assert originals.get("b") is None
     assert originals.get("a") == Original("a")
     assert len(originals) == 2
+
+
+def test_to_forget_one_of_many_originals_takes_no_longer_than_to_remember_one() -> None:
+    originals = Originals()
+
+    def seconds(first: int) -> float:
+        began = time.process_time()
+        for number in range(first, first + 100_000):
+            originals.add(str(number), Original(""))
+        return time.process_time() - began
+
+    remembered = seconds(0)
+    assert seconds(100_000) < 10 * max(remembered, 0.05)
 
 
 def test_an_original_that_is_stored_again_counts_as_used() -> None:

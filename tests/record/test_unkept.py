@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from shlex import split
 
 import pytest
 from record.exchanges import HEAD, capture, failed, item
@@ -31,6 +32,23 @@ def test_a_shape_matches_the_urls_that_it_was_made_of(url: str, shape: str) -> N
     assert shape_of(url) == shape
     assert re.search(expression_of(shape), url)
     assert not re.search(expression_of(shape), url + "&other=1")
+
+
+def test_the_shape_of_a_long_url_matches_it_and_says_that_it_is_cut() -> None:
+    url = "http://h/list?" + "&".join(f"filter{number}=value" for number in range(40))
+    assert shape_of(url).endswith("...")
+    assert re.search(expression_of(shape_of(url)), url)
+    assert not re.search(expression_of(shape_of(url)), "http://h/list?filter0=value")
+
+
+def test_the_expression_for_a_shape_is_one_word_to_a_shell() -> None:
+    unkept = Unkept()
+    for number in range(200):
+        unkept.fetched(item(capture(f"http://h/a';reboot;'/{number}")))
+    [line] = said(unkept.as_dict())
+    *_, option, expression, setting = split(line.rpartition("out: ")[2])
+    assert (option, setting) == ("--ignore", "(AMICRAWL_IGNORES)")
+    assert re.search(expression, "http://h/a';reboot;'/7")
 
 
 def test_one_shape_is_named_when_more_than_half_of_200_fetches_are_of_it() -> None:
