@@ -244,11 +244,21 @@ class TestBothInMemoryAndSetAside:
         assert result.puids == ["fmt/2", "fmt/2"]
 
     def test_a_line_that_is_none_is_copied_and_counted(self, tmp_path: Path, held: int | None) -> None:
-        odd = ['!meta 0 {"a": 1}', "broken", "com,a)/ 20121026215942 [1]", "", line()]
+        odd = ['!meta 0 {"a": 1}', "broken", "com,a)/ 20121026215942 [1]", line()]
         result = merge_lines(tmp_path, odd, [side_line()], held=held)
-        assert result.lines[:4] == odd[:4]
-        assert '"puid": "fmt/99"' in result.lines[4]
-        assert (result.counts.lines, result.counts.malformed) == (5, 3)
+        assert result.lines[:3] == odd[:3]
+        assert '"puid": "fmt/99"' in result.lines[3]
+        assert (result.counts.lines, result.counts.malformed) == (4, 2)
+
+    @pytest.mark.parametrize("by_key_only", [False, True])
+    def test_headers_and_blank_lines_are_copied_and_are_no_damage(
+        self, by_key_only: bool, tmp_path: Path, held: int | None
+    ) -> None:
+        """Every merge of an index with a header ended with the exit code of damage."""
+        odd = ["!OpenWayback-CDXJ 1.0", "", line()]
+        result = merge_lines(tmp_path, odd, [side_line()], held=held, by_key_only=by_key_only)
+        assert result.lines[:2] == odd[:2]
+        assert (result.counts.lines, result.counts.malformed) == (3, 0)
 
 
 @pytest.mark.parametrize("tie", ["WARC-Refers-To", "WARC-Concurrent-To", "WARC-Concurrent-ID"])
@@ -445,6 +455,13 @@ def test_an_input_is_never_written_over(tmp_path: Path) -> None:
     index.write_text(line() + "\n")
     with pytest.raises(UsageError, match="written over"):
         merge([index], [], tmp_path)
+    # The sidecars' own directory: the merged lines took the name of what they were merged with.
+    sides = tmp_path / "meta"
+    sides.mkdir()
+    (sides / "a.cdxj").write_text(side_line() + "\n")
+    with pytest.raises(UsageError, match=r"meta/a\.cdxj would be written over"):
+        merge([index], [sides / "a.cdxj"], sides)
+    assert (sides / "a.cdxj").read_text() == side_line() + "\n"
     other = tmp_path / "b"
     other.mkdir()
     (other / "a.cdxj").write_text("")

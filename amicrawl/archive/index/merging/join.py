@@ -50,7 +50,7 @@ class MergeCounts:
     ambiguous: int = 0
     """Lines that got nothing, because records with their key and second say different things."""
     malformed: int = 0
-    """Lines that are not CDXJ; they are copied unchanged."""
+    """Lines that are not CDXJ, but for blank ones and headers; they are copied unchanged."""
     records: int = 0
     """Records of sidecars."""
     records_unused: int = 0
@@ -207,7 +207,7 @@ class Join:
         self._counts.lines += 1
         found = ties_in(line)
         if found is None:
-            self._counts.malformed += 1
+            self._counts.malformed += line[:1] not in (b"", b"!", b"\r")
             return _NO_RECORD
         side = None
         if found.record_id and self._by_id:

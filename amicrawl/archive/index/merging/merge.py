@@ -127,6 +127,7 @@ def plan(
 ) -> list[MergeJob]:
     """Return what is to be merged with what."""
     names = defaultdict(list)
+    read = {path.resolve(): path for path in (*indexes, *sidecars)}
     for index in indexes:
         names[output_name(index)].append(index)
     for name, of in names.items():
@@ -134,8 +135,8 @@ def plan(
             raise UsageError(
                 f"{of[0]} and {of[1]} would both become {out / name}. Merge them one after the other."
             )
-        if of[0].resolve() == (out / name).resolve():
-            raise UsageError(f"{of[0]} would be written over. Choose another directory.")
+        if (path := read.get((out / name).resolve())) is not None:
+            raise UsageError(f"{path} would be written over. Choose another directory.")
     pairs = _paired(indexes, sidecars)
     if pairs is None:
         return [MergeJob(tuple(indexes), tuple(sidecars), out, by_key_only)]
