@@ -144,7 +144,7 @@ def _cookie(parts: Sequence[str]) -> Cookie | None:
         return None
     host, below, path, secure, expires, name = parts[:6]
     value = parts[6] if len(parts) == 7 else ""
-    whole = expires.partition(".")[0]
+    whole = expires.partition(".")[0] or "0"  # empty: as Python writes a cookie of a session
     if not (whole.isascii() and whole.isdigit() and len(whole) < 19) or not path.startswith("/"):
         return None
     if {below.upper(), secure.upper()} - {"TRUE", "FALSE"} or not host.strip(".") or "=" in name:

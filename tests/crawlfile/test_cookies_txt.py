@@ -18,7 +18,8 @@ JAR = read_cookies(
     "#HttpOnly_.a.example\tTRUE\t/p\tTRUE\t1900000000.5\tsafe\t3=x\n"
     "a.example\tFALSE\t/\tFALSE\t1700000000\told\t4\n"
     "10.0.0.1\tTRUE\t/\tFALSE\t0\tip\t5\n"
-    "b.example\tFALSE\t/\tFALSE\t0\tempty\n",
+    "b.example\tFALSE\t/\tFALSE\t0\tempty\n"
+    "d.example\tFALSE\t/\tFALSE\t\tsession\t6\n",
     name="jar",
 )
 
@@ -40,6 +41,7 @@ JAR = read_cookies(
         ("http://10.0.0.1/", "ip=5"),
         ("http://1.10.0.0.1/", ""),
         ("http://b.example/", "empty="),
+        ("http://d.example/", "session=6"),
         ("http://user@b.example@c.example/", ""),
     ],
 )

@@ -324,6 +324,26 @@ def test_an_argument_of_the_other_spider_is_a_fault(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# " + "." * 120 + "\n[scope]\nhosts = ['a.example']",
+        "[scope]\nhosts = [\n" + ", ".join(f"'www.a{n}.example'" for n in range(60)) + "\n]",
+        "[request.fields]\nA = '" + "a..b " * 60 + "'",
+    ],
+)
+def test_many_dots_in_a_line_are_no_long_key(tmp_path: Path, text: str) -> None:
+    assert faults_of(tmp_path, f"public = false\n{text}\n[seeds]\nfile = 's'\n") == []
+
+
+@pytest.mark.parametrize(
+    "key", ["a." * 100 + "b = 1", "[a" + " . 'b.c'" * 100 + "]", "'\"'." * 100 + "b = 1"]
+)
+def test_a_key_of_too_many_names_is_refused_at_its_line(tmp_path: Path, key: str) -> None:
+    (said,) = faults_of(tmp_path, f"public = false\n{key}\n")
+    assert said == "gov.toml, line 2: A key has more than 100 names (column 1)."
+
+
 def test_an_at_sign_behind_the_host_is_no_password(tmp_path: Path) -> None:
     assert faults_of(tmp_path, "public = false\n[seeds]\nurl = 'https://a.example?to=b@c'\n") == []
 
