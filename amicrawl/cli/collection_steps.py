@@ -186,7 +186,7 @@ def _taken_before(name: str, state: str, out: Location) -> dict[str, Any] | None
         if mark["state"] == state and _is_there(out.below(STEPS[name].result)):
             # What anybody may have changed is read again as what it is, by making it anew if need be.
             return _facts(mark["said"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     return None
 

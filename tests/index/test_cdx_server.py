@@ -348,6 +348,17 @@ def test_forms_of_output() -> None:
     )
 
 
+@pytest.mark.parametrize("more", [{"fields": ["url"]}, {"resolveRevisits": ["true"]}])
+def test_an_object_cannot_replace_the_key_of_its_line(
+    more: dict[str, list[str]], tmp_path: Path
+) -> None:
+    line = b'com,example)/ 20200101000000 {"urlkey": "com,a)/ 1 {}\\ncom,b)/", "url": "http://example.com/"}'
+    source = SortedFile(plain([line], tmp_path / "x.cdxj"))
+    (written,) = response_lines(request_of({"url": ["example.com"], **more}), [source])
+    assert written.startswith(b'com,example)/ 20200101000000 {"url": "http://example.com/"')
+    assert written.count(b"\n") == 1
+
+
 def test_cdx_lines_have_fields_too() -> None:
     eleven = IndexRow(
         b"com,example)/ 20200101000000 http://example.com/ text/html 200 ABC - - 123 456 x.warc.gz"
@@ -453,6 +464,19 @@ def test_the_server_responds_in_each_form(server: CdxServer) -> None:
         server, url="example.com/*", fields="timestamp", output="text", limit="2"
     )
     assert body == b"20200101000000\n20200101000001\n"
+
+
+def test_a_url_may_be_sent_as_it_is_typed(tmp_path: Path) -> None:
+    line = 'com,example)/%c3%a9 20200101000000 {"url": "http://example.com/é"}'.encode()
+    source = SortedFile(plain([line], tmp_path / "x.cdxj"))
+    with CdxServer(("127.0.0.1", 0), [source]) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        client = socket.create_connection(("127.0.0.1", server.port))
+        client.sendall("GET /cdx?url=http://example.com/é HTTP/1.0\r\nHost: localhost\r\n\r\n".encode())
+        response = b"".join(iter(lambda: client.recv(1 << 16), b""))
+        client.close()
+        server.shutdown()
+    assert response.endswith(line + b"\n")
 
 
 def test_the_server_turns_pages_and_says_when_there_is_none(server: CdxServer) -> None:

@@ -454,6 +454,9 @@ def test_why_lines_are_not_in_table_or_summary_is_in_the_report(tmp_path: Path) 
         again = run(source, "-o", out, "-j", "1", "--products", "cdxj,table,summary")
         assert (again.exit_code, again.exception.__class__) == (5, SystemExit), spoilt
         assert reason in again.stdout
+    mark.write_text("[" * 100_000)
+    again = run(source, "-o", out, "-j", "1", "--products", "cdxj,table,summary")
+    assert (again.exit_code, again.exception.__class__) == (5, SystemExit)
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])

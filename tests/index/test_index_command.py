@@ -7,7 +7,7 @@ import json
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from index.archive_files import http, packed, parse_cdxj, warc
@@ -224,3 +224,13 @@ def test_a_file_that_is_named_twice_is_told(alike: list[Path], tmp_path: Path) -
     root = ("--dir-root", tmp_path)
     twice = run(alike[0], tmp_path / "k1" / ".." / "k1", "--merge", "-", *root)
     assert "Name each file once." in str(twice.exception)
+
+
+@pytest.mark.parametrize("spoilt", [{"size": 1e999}, {"at": "/\ud800"}, {"at": "/\0"}])
+def test_a_mark_that_says_what_cannot_be_counts_as_none(spoilt: dict[str, Any], tmp_path: Path) -> None:
+    archive(tmp_path / "x.warc.gz", "x")
+    assert run(tmp_path / "x.warc.gz", "-o", tmp_path / "out").exit_code == ExitCode.DONE
+    (mark,) = (tmp_path / "out/done").iterdir()
+    mark.write_text(json.dumps({**json.loads(mark.read_text()), "changed": 1, **spoilt}))
+    assert run(tmp_path / "x.warc.gz", "-o", tmp_path / "out").exit_code == ExitCode.DONE
+    assert json.loads(mark.read_text())["changed"] != 1

@@ -91,7 +91,8 @@ class IndexRow:
                 found = orjson.loads(rest)
             except orjson.JSONDecodeError:
                 return first
-            return first | {name: _text(value) for name, value in found.items()}
+            # An object may have those names, too, and values that would not stay on a line.
+            return first | {name: _text(value) for name, value in found.items()} | first
         columns = self.line.decode("utf-8", "replace").split(" ")
         names = _COLUMNS.get(len(columns), ())
         return first | {name: value for name, value in zip(names, columns, strict=False) if value != "-"}

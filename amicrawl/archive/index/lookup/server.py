@@ -237,7 +237,9 @@ class CdxHandler(BaseHTTPRequestHandler):
         if not self.server.responses.acquire(blocking=False):
             return _error(HTTPStatus.SERVICE_UNAVAILABLE, "Too many requests at once. Try again.")
         try:
-            parameters = parse_qs(query, keep_blank_values=True, max_num_fields=100)
+            # Clients send URLs as they were typed, and the class above reads their bytes as Latin-1.
+            typed = query.encode("latin-1").decode("utf-8", "replace")
+            parameters = parse_qs(typed, keep_blank_values=True, max_num_fields=100)
             return _response_to(parameters, self.server.sources, self.server.bounds)
         except ValueError as error:
             return _error(HTTPStatus.BAD_REQUEST, f"The query cannot be read: {error}.")
