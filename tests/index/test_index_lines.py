@@ -361,3 +361,23 @@ def test_a_record_without_a_date_is_told_and_has_no_line(tmp_path: Path) -> None
 )
 def test_a_timestamp_is_the_digits_of_the_date(date: str, timestamp: str) -> None:
     assert timestamp_of(date) == timestamp
+
+
+@pytest.mark.parametrize("odd", ["\xa0", "\x85", "\u3000"])
+def test_a_blank_of_another_script_is_in_the_key_as_the_bytes_of_its_utf_8(
+    odd: str, tmp_path: Path
+) -> None:
+    archive = tmp_path / "x.warc.gz"
+    archive.write_bytes(packed([warc("response", f"{SITE}/a{odd}b", http())]))
+    (line,) = lines_of(archive, IndexOptions())
+    found = parse_cdxj(line)
+    octets = "".join(f"%{octet:02x}" for octet in odd.encode())
+    assert (found.key, found.fields["url"]) == (f"org,example)/a{octets}b", f"{SITE}/a{odd}b")
+
+
+def test_a_blank_in_a_column_of_cdx_is_encoded_and_not_dropped(tmp_path: Path) -> None:
+    archive = tmp_path / "a b.warc.gz"
+    archive.write_bytes(packed([warc("response", f"{SITE}/\xa0", http())]))
+    (line,) = lines_of(archive, IndexOptions(), Layout.CDX11)
+    columns = line.split()
+    assert (columns[2], columns[-1]) == (f"{SITE}/%C2%A0".encode(), b"a%20b.warc.gz")

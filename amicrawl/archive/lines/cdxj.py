@@ -10,10 +10,12 @@ hyphen. Which lines a record has is decided in `record_lines.py`.
 from __future__ import annotations
 
 import json
+import re
 from enum import StrEnum
 from typing import NamedTuple
 
 _quoted = json.encoder.encode_basestring_ascii
+_BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 _USUAL_FIELDS = ("url", "mime", "status", "digest", "length", "offset", "filename")
 _USUAL_LINE = "{} {} {{" + ", ".join(f'"{name}": {{}}' for name in _USUAL_FIELDS) + "}}\n"
 _COLUMNS = {
@@ -86,4 +88,10 @@ def cdx_line(line: CdxjLine, layout: Layout) -> bytes:
 
 
 def _fit(value: str) -> str:
-    return "".join(value.split()) or "-"
+    """Return *value* as a column: what would end it percent-encoded, a hyphen where there is nothing."""
+    return _BLANK.sub(lambda match: percent_encoded(match[0]), value) or "-"
+
+
+def percent_encoded(text: str) -> str:
+    """Return *text* with each byte of its UTF-8 percent-encoded."""
+    return "".join(f"%{octet:02X}" for octet in text.encode())

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 from urllib.parse import urljoin
 
-from amicrawl.archive.lines.cdxj import CdxjLine
+from amicrawl.archive.lines.cdxj import CdxjLine, percent_encoded
 from amicrawl.archive.lines.post_key import keyed_by_body
 from amicrawl.record import labelled
 from amicrawl.urls import surt
@@ -48,6 +48,7 @@ _NOT_DIGITS = re.compile(r"[^0-9]+")
 _USUAL_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})T([0-9]{2}):([0-9]{2}):([0-9]{2})")
 _DATE_PARTS = ("0000", "01", "01", "00", "00", "00")
 _MIME_END = re.compile(r"[;\s]")
+_UNFIT_IN_URL = re.compile(r"[\x00-\x20\x7f]")
 _UNFIT_IN_KEY = re.compile(r"[\s\x00-\x1f\x7f]")
 _WARC_FIELDS = "application/warc-fields"
 _OF_REQUESTS = ("referrer", "method")
@@ -193,15 +194,13 @@ def url_of(record: Record) -> str:
     uri = record.uri
     if uri.isprintable() and " " not in uri:
         return uri
-    return _UNFIT_IN_KEY.sub(
-        lambda match: f"%{ord(match[0]):02X}" if ord(match[0]) < 256 else match[0], uri
-    )
+    return _UNFIT_IN_URL.sub(lambda match: percent_encoded(match[0]), uri)
 
 
 def key_of(key: str) -> str:
     """Return *key* fit to be one: what would end it, or the line, escaped."""
     return (
-        _UNFIT_IN_KEY.sub(lambda match: f"%{ord(match[0]):02x}", key)
+        _UNFIT_IN_KEY.sub(lambda match: percent_encoded(match[0]).lower(), key)
         if not key.isprintable() or " " in key
         else key
     )
