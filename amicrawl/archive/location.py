@@ -8,6 +8,7 @@ the same file leave a whole one, whichever comes last.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from contextlib import contextmanager, suppress
@@ -95,7 +96,8 @@ class Location:
     def facts(self) -> PathFacts | None:
         """Return what is known of the file; None where there is none."""
         filesystem, path = self._found()
-        info = filesystem.get_file_info(path)
+        # As bytes, since names of files here need not be UTF-8.
+        info = filesystem.get_file_info(os.fsencode(path))
         return PathFacts(info.size, info.mtime_ns or 0) if info.is_file else None
 
     def files(self) -> dict[str, PathFacts]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -20,6 +21,7 @@ from amicrawl.archive.index import (
     write_zipnum,
 )
 from amicrawl.archive.lines import (
+    ARCHIVE_ENDINGS,
     Compat,
     IndexOptions,
     Layout,
@@ -146,7 +148,10 @@ class Whole:
         return any(out is not None for out in (self.merge, self.zipnum, self.blocks))
 
     def check(self, layout: Layout) -> None:
-        """Raise OutputError for a directory where a file is to be, UsageError for a cluster of CDX."""
+        """Raise OutputError for a directory where a file is to be, UsageError for a cluster of CDX.
+
+        UsageError, too, for the name of an archive: where the file is there, it is one.
+        """
         if (self.zipnum or self.blocks) is not None and layout is not Layout.CDXJ:
             raise UsageError(
                 "A ZipNum cluster, or one of blocks, is made of CDXJ lines. Leave --format out."
@@ -154,6 +159,11 @@ class Whole:
         for path, option in ((self.merge, "--merge"), (self.blocks, "--blocks")):
             if path is not None and path.is_dir():
                 raise OutputError(f"{path} is a directory. Name a file with {option}.")
+            if path is not None and path.name.endswith(ARCHIVE_ENDINGS):
+                raise UsageError(
+                    f"{path} has the name of a WARC or ARC file, and {option} writes an index. "
+                    "Name another file."
+                )
 
     @property
     def parts(self) -> Path | None:
@@ -173,7 +183,7 @@ class Whole:
         if self.merge is not None:
             with merged_files(parts, scratch=scratch) as lines:
                 if self.merge == STANDARD:
-                    _write_out(without_repeats(lines))
+                    _write_out(without_repeats(lines), packed=self.packed)
                 else:
                     # The legends of the parts come first, and are one.
                     write_lines(without_repeats(lines), self.merge, packed=self.packed, disk=Disk())
@@ -313,8 +323,10 @@ def _sources(files: Sequence[Path], scratch: Path) -> Iterator[tuple[Path, str]]
             yield path, path.name
 
 
-def _write_out(lines: Iterable[bytes]) -> None:
+def _write_out(lines: Iterable[bytes], *, packed: bool) -> None:
     stream = sys.stdout.buffer
+    packer = zlib.compressobj(wbits=31) if packed else None
     for line in lines:
-        stream.write(line)
+        stream.write(line if packer is None else packer.compress(line))
+    stream.write(b"" if packer is None else packer.flush())
     stream.flush()

@@ -78,9 +78,9 @@ def _moment(date: str) -> datetime:
         return datetime.now(UTC).replace(microsecond=0)
     try:
         moment = datetime.fromisoformat(date)
-    except ValueError as error:
+        return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
         raise UsageError(f"{date!a} is not a time. Write it as 2026-01-31T12:00:00Z.") from error
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
 
 
 def _print_broken(broken: Broken) -> None:

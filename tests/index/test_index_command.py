@@ -234,3 +234,19 @@ def test_a_mark_that_says_what_cannot_be_counts_as_none(spoilt: dict[str, Any], 
     mark.write_text(json.dumps({**json.loads(mark.read_text()), "changed": 1, **spoilt}))
     assert run(tmp_path / "x.warc.gz", "-o", tmp_path / "out").exit_code == ExitCode.DONE
     assert json.loads(mark.read_text())["changed"] != 1
+
+
+@pytest.mark.parametrize("option", ["--merge", "--blocks"])
+def test_no_archive_is_written_over_with_an_index(option: str, two: list[Path], tmp_path: Path) -> None:
+    before = two[0].read_bytes()
+    # As a shell makes it of `--merge *.warc.gz`.
+    result = run(option, *two)
+    assert isinstance(result.exception, UsageError)
+    assert two[0].read_bytes() == before
+    assert [*tmp_path.iterdir()] == two
+
+
+def test_an_index_on_standard_output_is_packed_where_that_is_wanted(two: list[Path]) -> None:
+    plain, packed_ = run(*two, "--merge", "-", "-q"), run(*two, "--merge", "-", "-q", "--gzip")
+    assert plain.stdout_bytes
+    assert gzip.decompress(packed_.stdout_bytes) == plain.stdout_bytes

@@ -109,3 +109,11 @@ def test_a_uri_that_cannot_be_used_is_refused_with_its_name(
         monkeypatch.delenv(variable, raising=False)
     with pytest.raises(UsageError, match=f"^{name} cannot be used: "):
         Location.of(name)
+
+
+def test_a_file_whose_name_is_not_utf_8_is_found_by_its_path(tmp_path: Path) -> None:
+    path = tmp_path / os.fsdecode(b"\xff.warc.gz")
+    path.write_bytes(b"four")
+    facts = Location.of(path).facts()
+    assert facts is not None
+    assert facts.size == 4

@@ -521,8 +521,9 @@ def test_the_command_says_what_is_wrong(
     code, said = run(cut, "-o", tmp_path / "a.wacz")
     assert code == 5
     assert f"{cut}, byte " in said
-    with pytest.raises(UsageError, match="not a time"):
-        run(cut, "-o", tmp_path / "a.wacz", "--date", "yesterday")
+    for date in ("yesterday", "0001-01-01T00:00:00+14:00"):
+        with pytest.raises(UsageError, match="not a time"):
+            run(cut, "-o", tmp_path / "a.wacz", "--date", date)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match=r"no file that ends in \.warc"):
         run(tmp_path / "empty", "-o", tmp_path / "a.wacz")
