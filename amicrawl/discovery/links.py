@@ -88,14 +88,15 @@ _LOOKS_LIKE_XML = re.compile(rb"(?i)<(?:\?xml|rss|feed|rdf:rdf|urlset|sitemapind
 _XHTML = re.compile(rb"(?i)<(?:[a-z]+:)?(?:html|svg)[\s>]")
 _NAMED_SITEMAP = re.compile(r"/[^/]*sitemap[^/]*\.txt\Z", re.IGNORECASE)
 _NAMED_MANIFEST = re.compile(r"(?:\.webmanifest|/(?:site\.)?manifest\.json)\Z", re.IGNORECASE)
-_WEB_LINE = re.compile(rb"(?im)^[ \t]*(https?://[^\s]+)")
+_LINE = rb"(?i)(?:\A(?:\xef\xbb\xbf)?|[\r\n])[ \t]*"
+_WEB_LINE = re.compile(_LINE + rb"(https?://[^\s]+)")
 _MOST_IN_MANIFEST = 10_000
 _MEDIUM = re.compile(
     rb"<(enclosure|media:content|media:thumbnail|itunes:image|(?:atom:)?link)(?=\s)([^<>]{0,4096}+)>"
 )
 _MEDIUM_ADDRESS = re.compile(rb"""\s(?:url|href)\s*+=\s*+["']([^"'<>]*+)""")
 _IS_ENCLOSURE = re.compile(rb"""\srel\s*+=\s*+["']enclosure["']""")
-_SITEMAP_LINE = re.compile(rb"(?im)^[ \t]*sitemap[ \t]*:[ \t]*([^\s#]+)")
+_SITEMAP_LINE = re.compile(_LINE + rb"sitemap[ \t]*:[ \t]*([^\s#]+)")
 _BLANKS = b" \t\r\n\f\xef\xbb\xbf\0"
 _TRIMMED = WHITE_SPACE + "".join(map(chr, range(0x20)))
 _LINE_BREAKS = str.maketrans("", "", "\t\n\r")
@@ -237,7 +238,7 @@ def _of_robots(payload: bytes, _: str) -> Iterator[Found]:
 
 
 def _of_lines(payload: bytes, _: str) -> Iterator[Found]:
-    lines = _WEB_LINE.finditer(payload.removeprefix(b"\xef\xbb\xbf"))
+    lines = _WEB_LINE.finditer(payload)
     return ((text_of(line[1]), Kind.LINK, "feed or sitemap") for line in lines)
 
 

@@ -179,6 +179,16 @@ def test_a_sitemap_index_says_what_its_entries_are() -> None:
     ]
 
 
+@pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_whatever_ends_the_lines_of_a_text_each_is_read(mark: bytes, end: bytes) -> None:
+    lines = [b"https://a.example/1", b"  https://a.example/2", b"", b"https://a.example/3"]
+    found = ["https://a.example/1", "https://a.example/2", "https://a.example/3"]
+    assert urls(mark + end.join(lines), "text/plain", url="https://a.example/sitemap.txt") == found
+    robots = mark + b"".join(b"Sitemap: " + line + end for line in lines if line)
+    assert urls(robots, "text/plain", url="https://a.example/robots.txt") == found
+
+
 def test_robots_txt_names_sitemaps() -> None:
     payload = (
         b"User-agent: *\r\nSitemap: https://a.example/s.xml # x\r\n sitemap:/t.xml\nNo-sitemap: /u.xml"
