@@ -64,6 +64,8 @@ def upload(
         here = {file.name for file in files}
         gone = [name for name in uploads.find_gone() if name not in here]
         left = _send(uploads, files)
+        if frontier and not left:
+            uploads.drop_frontier_but(files)
         uploads.publish()
         _print_missing(uploads.missing())
         _print_gone(gone, to)

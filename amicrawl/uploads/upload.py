@@ -44,7 +44,7 @@ from amicrawl.uploads.internet_archive import ItemBucket, Reported
 from amicrawl.uploads.item_client import BusyError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
     from pathlib import Path
 
@@ -192,6 +192,18 @@ class Uploads:
             paths = [(name, self._directory / name) for name in names if is_plain(name)]
             files = [(name, described(path, records=0)) for name, path in paths if path.exists()]
         return [SealedFile(name, file.size, file.records, file.sha256) for name, file in files]
+
+    def drop_frontier_but(self, files: Iterable[SealedFile]) -> None:
+        """Have the list name only those files of the frontier that are among *files*.
+
+        Those of earlier states would be fetched by every later owner. Raises OutputError.
+        """
+        kept = {file.name for file in files}
+        old = [name for name in self.uploaded if name.startswith("frontier/") and name not in kept]
+        for name in old:
+            del self._manifest.files[name]
+        if old:
+            self._manifest.write(self._directory, disk=self._disk)
 
     def upload(self, file: SealedFile) -> None:
         """Have *file* in the bucket, listed there, and if requested removed here.

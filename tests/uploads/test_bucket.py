@@ -21,6 +21,7 @@ from record.exchanges import BEGAN, open_archive, pages, table_rows, urls_of
 
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, ExitCode, OutputError, UsageError
+from amicrawl.fleet.checkpoints import fetch, ship
 from amicrawl.listing import CrawlJson
 from amicrawl.listing.files import SealedFile
 from amicrawl.record.repair import repair
@@ -110,6 +111,20 @@ def test_the_frontier_goes_up_only_where_that_is_requested(out: Path, tmp_path: 
     assert not (tmp_path / "bucket" / "frontier").exists()
     send_all(uploads(out, tmp_path / "bucket"), frontier=True)
     assert (tmp_path / "bucket" / "frontier" / "super").read_bytes() == b"state"
+
+
+def test_only_the_last_frontier_that_was_shipped_is_fetched(out: Path, tmp_path: Path) -> None:
+    """Else a job that changes machines often downloads every frontier that it ever had."""
+    url = (tmp_path / "bucket").as_uri()
+    (out / "frontier").mkdir()
+    (out / "frontier" / "super").write_bytes(b"0")
+    for number in range(3):
+        (out / "frontier" / f"snap-{number}.meguri").write_bytes(b"state")
+        (out / "frontier" / f"snap-{number - 1}.meguri").unlink(missing_ok=True)
+        ship(out, url, disk=Disk())
+    fetch(tmp_path / "next", url, checkpoints=(), disk=Disk())
+    assert contents(tmp_path / "next" / "frontier") == {"super": b"0", "snap-2.meguri": b"state"}
+    assert [path.name for path in (tmp_path / "next").glob("*.parquet")] == ["captures.parquet"]
 
 
 def test_only_warc_files_are_removed_and_the_next_crawl_misses_nothing(

@@ -128,6 +128,7 @@ def ship(
         progress.begin()
         uploads.upload(file)
         progress.end(file)
+    uploads.drop_frontier_but(files)
     uploads.publish()
 
 
