@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import TYPE_CHECKING
@@ -98,6 +99,49 @@ def test_a_partition_travels_to_another_machine_with_its_frontier_and_its_outbox
     worked(share, tmp_path / "b", "true", told=Told(stop_at="is ready"))
     worked(share, tmp_path / "a", "cat frontier/snap-1.meguri > result", told=Told(stop_at="is ready"))
     assert (tmp_path / "a" / "work" / "part-000" / "result").read_text() == "more rows\n"
+
+
+def test_a_bucket_that_is_away_for_a_while_costs_no_partition(store: JobStore, tmp_path: Path) -> None:
+    """Five tries were over in five seconds, and the crawl ended without what was shipped."""
+    place = tmp_path / "place"
+    place.mkdir()
+    share = shared(store, place=f"file://{place}")
+    program = "mkdir -p frontier && echo rows > frontier/snap-1.meguri"
+    worked(share, tmp_path / "a", program, told=Told(stop_at="is ready"))
+    (shipped,) = place.iterdir()
+    shipped.rename(tmp_path / "away")
+    shipped.symlink_to(tmp_path / "nothing" / "there")
+
+    class Back(Told):
+        def __call__(self, sentence: str) -> None:
+            super().__call__(sentence)
+            if self.sentences.count("Partition 0 is ready.") == 2 and shipped.is_symlink():
+                assert share.standings()[0]["failures"] == "0"
+                shipped.unlink()
+                (tmp_path / "away").rename(shipped)
+
+    code, told = worked(share, tmp_path / "b", "touch result", told=Back(stop_at="was fetched from"))
+    assert code is ExitCode.STOPPED
+    assert sum("cannot begin" in sentence for sentence in told) == 2
+    assert (tmp_path / "b" / "work" / "part-000" / "frontier" / "snap-1.meguri").exists()
+
+
+@pytest.mark.parametrize("code", [ExitCode.OUTPUT, ExitCode.UNAVAILABLE])
+def test_a_full_disk_is_not_a_crash_and_the_worker_rests(
+    store: JobStore, tmp_path: Path, code: ExitCode
+) -> None:
+    share = shared(store)
+    began = time.monotonic()
+
+    class Twice(Told):
+        def __call__(self, sentence: str) -> None:
+            super().__call__(sentence)
+            if self.sentences.count("Partition 0 is ready.") == 2 and self.worker is not None:
+                self.worker.signalled()
+
+    worked(share, tmp_path, f"exit {int(code)}", told=Twice())
+    assert share.standings()[0]["failures"] == "0"
+    assert time.monotonic() - began >= 1
 
 
 def test_a_crawl_that_crashes_again_and_again_is_given_up(store: JobStore, tmp_path: Path) -> None:

@@ -142,7 +142,7 @@ class Ended(StrEnum):
     CRASHED = "crashed"
     LIMIT = "limit"
     BUSY = "busy"
-    """It never began: another process still writes there."""
+    """It could not go on, for now: another process writes there, or a disk, bucket or Redis fails."""
 
 
 @dataclass(frozen=True, slots=True)

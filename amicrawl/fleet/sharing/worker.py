@@ -46,6 +46,9 @@ _DIRECTORY_PATIENCE = 20.0
 """Seconds for which a partition waits for a directory that another process has."""
 _END_PATIENCE = 60.0
 _PHRASES = {"failed": "has failed", "limit": "has reached a limit", "lost": "has another owner"}
+_LONGEST_REST = 60.0
+"""Seconds, at most, for which a worker takes no partition after one that it could not crawl."""
+_UNABLE = {ExitCode.OUTPUT, ExitCode.UNAVAILABLE}
 _AGREED = {ExitCode.DONE, ExitCode.STOPPED, ExitCode.SEEDS_BAD, ExitCode.UNREACHED}
 
 
@@ -59,6 +62,8 @@ class PartitionAttempt(Attempt):
     """The token under which its state was shipped, if that is not here; or else empty."""
     since: float
     """When it was taken."""
+    is_put_off: bool = False
+    """Whether a disk or the bucket kept it from beginning, which may do otherwise later."""
 
 
 class ShareWorker(Supervisor[PartitionAttempt]):
@@ -105,6 +110,9 @@ class ShareWorker(Supervisor[PartitionAttempt]):
         self._store_id = opened_store(data, disk=self._disk)
         self._has_ended = False
         self._has_reported_waiting = False
+        self._takes_from = 0.0
+        self._unable = 0
+        """Partitions, one after the other, that this machine could not crawl."""
         self.code = ExitCode.STOPPED
         """How the crawl ended, once `run` has returned."""
         with explained(data, "used"):
@@ -117,6 +125,8 @@ class ShareWorker(Supervisor[PartitionAttempt]):
 
     def _take(self) -> PartitionAttempt | None:
         record, now = self._share.record, time.monotonic()
+        if now < self._takes_from:
+            return None
         taken = self._share.take(
             self._owner,
             ttl=self._lease,
@@ -183,6 +193,7 @@ class ShareWorker(Supervisor[PartitionAttempt]):
             raise
         except AmicrawlError as error:
             attempt.is_waiting, attempt.fault = False, str(error)
+            attempt.is_put_off = isinstance(error.__cause__, OSError)
             self._report(f"Partition {attempt.number} cannot begin: {error}")
 
     def _is_in_place(self, attempt: PartitionAttempt) -> bool:
@@ -205,7 +216,8 @@ class ShareWorker(Supervisor[PartitionAttempt]):
         if not attempt.copying.is_over:
             return False
         if attempt.copying.fault:
-            raise OutputError(attempt.copying.fault)
+            error = attempt.copying.error
+            raise OutputError(attempt.copying.fault) from error and (error.__cause__ or error)
         # From here on what was shipped is behind what is here.
         unit, token = attempt.claim.unit, attempt.claim.token
         if not self._claims.settle(unit, token, store=self._store_id, place=""):
@@ -259,6 +271,9 @@ class ShareWorker(Supervisor[PartitionAttempt]):
             self._report(f"Partition {number} cannot be released: {error}")
             standing = "lost"
         self.attempts.remove(attempt)
+        self._unable = self._unable + 1 if ended is Ended.BUSY else 0
+        if self._unable:
+            self._takes_from = time.monotonic() + min(2.0 ** min(self._unable, 10) / 2, _LONGEST_REST)
         if shipped is not None and shipped.fault:
             self._report(f"Partition {number} stays on this machine: {shipped.fault}")
         if ended is Ended.CRASHED and attempt.child is not None:
@@ -300,7 +315,9 @@ def written_once(path: Path, content: bytes, *, disk: Disk) -> Path:
 def _how_ended(attempt: PartitionAttempt) -> Ended:
     code = attempt.exit_code
     if code is None:
-        return Ended.CRASHED if attempt.fault else Ended.BUSY
+        return Ended.CRASHED if attempt.fault and not attempt.is_put_off else Ended.BUSY
+    if code in _UNABLE:
+        return Ended.BUSY
     if code == ExitCode.LIMIT:
         return Ended.LIMIT
     return Ended.ENDED if code in _AGREED else Ended.CRASHED
