@@ -54,7 +54,7 @@ class Expression:
             self.engine = "regex" if search is None else "re2"
             """Which one searches: `re2` or `regex`."""
             self._search = search or regex.compile(text, regex.ASCII).search
-        except (re.error, regex.error, RecursionError, OverflowError) as error:
+        except (re.error, regex.error, RecursionError, OverflowError, UnicodeError) as error:
             raise UsageError(f"{text!r} is not a regular expression: {error}") from error
         self.literal = re.sub(r"\\(.)", r"\1", text) if _LITERAL.fullmatch(text) else ""
         """The one text that it matches; empty where there are others, or that is not easy to tell."""

@@ -13,7 +13,7 @@ import re
 import select
 import ssl
 import time
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin, urlsplit
@@ -345,4 +345,11 @@ def _ini(environment: Mapping[str, str]) -> Path | None:
     home = Path(environment.get("HOME", "/"))
     settings = Path(environment.get("XDG_CONFIG_HOME") or home / ".config")
     places = (settings / "internetarchive" / "ia.ini", settings / "ia.ini", home / ".ia")
-    return next((path for path in places if path.is_file()), None)
+    return next(filter(_is_file, places), None)
+
+
+def _is_file(path: Path) -> bool:
+    # The directory above it may be another user's.
+    with suppress(OSError):
+        return path.is_file()
+    return False

@@ -111,6 +111,7 @@ def test_placeholders_stay_right_with_more_start_urls_than_are_remembered(ignore
         ("a" * 4097, "1 to 4096 characters"),
         (r"{primary_netloc}(", "is not a regular expression"),
         ("(" * 2000 + ")" * 2000, "is not a regular expression"),
+        ("a\udcff", "is not a regular expression"),  # a byte of a command line that is not UTF-8
     ],
 )
 def test_an_expression_that_cannot_be_used_is_refused_and_stops_nothing(

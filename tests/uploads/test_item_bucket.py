@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import signal
 import ssl
 import sys
@@ -460,3 +461,21 @@ def test_the_keys_go_over_tls_to_a_host_that_can_prove_who_it_is(
     done = command(out, store.url("crawls/run"), **there, SSL_CERT_FILE=str(tmp_path / "ca.pem"))
     assert done.returncode == ExitCode.DONE, done.stderr
     assert shown(store).keys() == {*files_of(out), "uploaded.json"}
+
+
+def test_keys_below_a_directory_of_another_user_are_none(tmp_path: Path) -> None:
+    """A container that runs as another user often has the home of root."""
+    settings = tmp_path / ".config"
+    settings.mkdir()
+    (settings / "ia.ini").touch()
+    settings.chmod(0)
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        with pytest.raises(UsageError, match="needs the keys of an account"):
+            ItemClient(environment={"HOME": str(tmp_path)})
+    finally:
+        if is_root:
+            os.seteuid(0)
+        settings.chmod(0o700)
