@@ -8,6 +8,7 @@ import threading
 import time
 from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
+from pathlib import PosixPath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit, urlunsplit
 
@@ -250,6 +251,29 @@ def manifest_in(bucket: Path, *names: str) -> None:
     bucket.mkdir(parents=True, exist_ok=True)
     files = {name: Uploaded(SealedFile(name, 1, 1, "0" * 64), "2026-11-22T12:00:00Z") for name in names}
     (bucket / "uploaded.json").write_bytes(UploadManifest("file:///b", files).encoded(for_bucket=True))
+
+
+class ReplacedOnceOpen(PosixPath):
+    """A path whose file is replaced by a shorter one right after it was opened."""
+
+    def open(self, *args: Any, **keywords: Any) -> Any:
+        stream = super().open(*args, **keywords)
+        if self.name == "crawl.json":
+            shorter = self.with_name("shorter")
+            shorter.write_bytes(b"{}")
+            shorter.replace(self)
+        return stream
+
+
+def test_a_file_that_is_replaced_while_it_is_copied_is_copied_whole(tmp_path: Path) -> None:
+    (tmp_path / "crawl" / "frontier").mkdir(parents=True)
+    (tmp_path / "crawl" / "frontier" / "super").write_bytes(b"super block")
+    (tmp_path / "crawl" / "crawl.json").write_bytes(b'{"files": []}')
+    url = (tmp_path / "checkpoint").as_uri()
+    save(ReplacedOnceOpen(tmp_path / "crawl"), url, disk=Disk(), stopped=lambda: False)
+    (tmp_path / "there").mkdir()
+    restore_checkpoint(tmp_path / "there", url, disk=Disk())
+    assert (tmp_path / "there" / "crawl.json").read_bytes() == b'{"files": []}'
 
 
 def test_a_checkpoint_is_what_a_killed_crawl_would_leave_and_is_fetched_whole(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import re
 import threading
 import time
@@ -203,7 +204,8 @@ def _copied(
     path, sha256 = directory / name, hashlib.sha256()
     try:
         with path.open("rb") as stream:
-            size = path.stat().st_size
+            # Of what was opened: by now another file may have taken its name.
+            size = os.fstat(stream.fileno()).st_size
 
             def blocks() -> Iterator[bytes]:
                 left = size
