@@ -7,7 +7,7 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -285,6 +285,21 @@ def test_seeds_go_to_their_partitions_as_fast_as_inboxes_are_emptied(store: JobS
     for number, theirs in found.items():
         expected = [url for url in urls if shard_of(host_of(url)[0], 2) == number]  # type: ignore[index]
         assert theirs == expected
+
+
+@pytest.mark.parametrize("state", ["failed", "limit"])
+def test_giving_ends_where_only_partitions_that_are_out_are_left(store: JobStore, state: str) -> None:
+    """It waited for ever, without a word."""
+    share, token = begin(store, ShareRecord("work", 2))
+    numbers = {shard_of(host_of(f"http://a/{n}").host, 2): f"http://a/{n}" for n in range(20)}  # type: ignore[union-attr]
+    raw: Any = store.client
+    raw.hset(share.keys.claim(0), "state", state)
+    giver = SeedGiver(share, token, key_of=host_of)
+    with pytest.raises(UsageError, match=r"1 seed cannot be added: partitions \[0\].*share retry work"):
+        giver.give([Seed(numbers[0]), Seed(numbers[1])])
+    assert giver.given == 1
+    assert share.retry() == 1
+    SeedGiver(share, token, key_of=host_of).give([Seed(numbers[0]), Seed(numbers[1])])
 
 
 def test_somebody_else_who_gives_seeds_ends_this_giving(store: JobStore) -> None:

@@ -17,6 +17,7 @@ from amicrawl.frontier import Source
 from amicrawl.jsontext import parsed
 from amicrawl.meguri import shard_of
 from amicrawl.partition import MOST_LINKS, PartitionLink, batches_of, encoded_link
+from amicrawl.terminal import counted
 from amicrawl.urls import Refused, octets
 
 if TYPE_CHECKING:
@@ -54,7 +55,11 @@ class SeedGiver:
         """Seeds that are in inboxes."""
 
     def give(self, seeds: Iterable[Seed]) -> None:
-        """Send all of *seeds*. Raises UsageError where another process gives seeds to this crawl now."""
+        """Send all of *seeds*.
+
+        Raises UsageError where another process gives seeds to this crawl now, or only partitions that
+        take none are left.
+        """
         for seed in seeds:
             number = self.partition_of(seed.url)
             waiting = self._waiting.setdefault(number, [])
@@ -79,6 +84,7 @@ class SeedGiver:
 
     def _send(self, *, all_of_it: bool) -> bool:
         """Send what makes whole batches, or *all_of_it*; tell whether an inbox took something."""
+        said: set[str] = set()
         batches: list[tuple[int, str, int]] = []
         for number, links in self._waiting.items():
             if links and (all_of_it or len(links) >= MOST_LINKS):
@@ -93,11 +99,19 @@ class SeedGiver:
                     "or it was removed. See `amicrawl share status`."
                 )
             for (number, _, count), reply in zip(some, replies, strict=True):
+                said.add(reply)
                 if reply == "taken":
                     del self._waiting[number][:count]
                     self._held -= count
                     self.given += count
                     moved = True
+        if all_of_it and said == {"out"}:
+            name, numbers = self._share.record.name, sorted(number for number, *_ in batches)
+            raise UsageError(
+                f"{counted(self._held, 'seed')} cannot be added: partitions {numbers} of {name!r} failed "
+                f"or reached a limit. Run `amicrawl share retry {name}`, then `amicrawl share create "
+                f"{name} --add` with the same seeds."
+            )
         return moved
 
 
