@@ -93,6 +93,9 @@ class Offering:
         if number not in partition.state.removed:
             return self._corrections.renew(offer, hour=hour)
         host, path = offer.key
+        if host not in partition.state.host_numbers:
+            # It was in the damage, too.
+            self._hosts.begin(host, offer.seed.url)
         self._hosts.offered[host] = self._hosts.offered.get(host, 0) + 1
         admission, reference = self._admission, partition.ends[1]
         is_let_in = admission is None or admission.admits(offer, self._hosts, hour=hour)

@@ -23,7 +23,7 @@ from amicrawl.errors import AmicrawlError
 from amicrawl.meguri.arena import StringArena, entry_of
 from amicrawl.meguri.format.faults import Malformed
 from amicrawl.meguri.format.reader import FrontierFile
-from amicrawl.meguri.format.schema import HOST_ROW, ROW
+from amicrawl.meguri.format.schema import HOST_REFERENCES, HOST_ROW, ROW
 from amicrawl.meguri.format.strings import ANNEX_MARK
 from amicrawl.meguri.rows import HostRow, RowTable, UrlRow
 from amicrawl.meguri.seen import BlockedBloom, KeyIndex, SortedKeys, sound_sizing
@@ -213,7 +213,20 @@ class PartitionState:
                 dropped += 1
             elif self._text_at(row.etag_ref) is None or self._text_at(row.redirect_ref) is None:
                 self.rows.write(number, row._replace(etag_ref=0, redirect_ref=0).packed())
+        self._forget_lost_names(self._damaged_from)
         return dropped
+
+    def _forget_lost_names(self, damaged_from: int) -> None:
+        """Have the references of host rows, from *damaged_from* on, that lead nowhere be none.
+
+        What is added to the arena next would stand there.
+        """
+        for number in range(len(self.hosts)):
+            row = self.hosts.get(number)
+            references = {name: getattr(row, name) for name in HOST_REFERENCES}
+            if max(references.values()) >= damaged_from:
+                lost = {name: 0 for name, at in references.items() if self._text_at(at) is None}
+                self.hosts.write(number, row.changed(**lost).packed())
 
     def _text_at(self, reference: int) -> bytes | None:
         """Return the string at *reference*; None where nothing has its begin and end there."""

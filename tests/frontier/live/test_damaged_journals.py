@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import random
 import struct
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
-from frontier.live.crawls import frontier_on, opened
+from frontier.admitting import Crawl
+from frontier.live.crawls import HOUR, frontier_on, opened
 from meguri.store.partitions import frame, host_frame, intern_frame, url_frame
 
 from amicrawl.config import Identity
-from amicrawl.frontier import Found, Offer, Outcome, Source
+from amicrawl.frontier import Admission, Found, Offer, Outcome, Source
 from amicrawl.meguri import Status
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.rows import UrlRow
-from amicrawl.meguri.store.journal import read_frames
+from amicrawl.meguri.store.journal import FrameKind, read_frames
 from amicrawl.meguri.store.logs import arena_lengths, gap_at, replay_logs
 from amicrawl.seed import Seed
 from amicrawl.urls import text_of, url_key
@@ -124,6 +126,52 @@ def test_behind_damage_at_the_end_of_a_log_the_next_one_counts(tmp_path: Path) -
     assert str(first) in notes[0]
     assert not any("cut off" in note for note in notes)
     assert (first.read_bytes(), second.read_bytes()) == (bytes(block), kept)
+
+
+def test_a_url_whose_host_was_in_the_damage_too_comes_back(tmp_path: Path) -> None:
+    directory = tmp_path / "frontier"
+    crawl = Crawl(directory, admission=Admission())
+    offers = [
+        Offer(Seed(url), url_key(url, Identity.EXACT), Source.LINK)
+        for url in (f"http://host-{n}.example/" for n in range(4))
+    ]
+    assert crawl.frontier.offer_all(offers) == 4
+    crawl.end(killed=True)
+    log = directory / "log-2"
+    block = bytearray(log.read_bytes())
+    lost = offers[1]
+    for each in read_frames(bytes(block)):
+        is_host = each.kind is FrameKind.HOST and each.body[:8] == lost.key.host.to_bytes(8, "little")
+        if is_host or each.body == entry_of(lost.seed.url.encode()):
+            block[each.offset + each.length - 1] ^= 1
+    log.write_bytes(block)
+    crawl = Crawl(directory, admission=Admission())
+    assert len(crawl.partition) == 3
+    assert crawl.frontier.offer(lost)
+    assert len(crawl.fetch_all()) == 4
+    assert crawl.host(lost.key.host).url_count == 1
+    crawl.end()
+
+
+def test_a_robots_txt_that_was_in_the_damage_is_none(tmp_path: Path) -> None:
+    directory = tmp_path / "frontier"
+    crawl = Crawl(directory)
+    key = url_key(URLS[0], Identity.EXACT)
+    assert crawl.frontier.offer(Offer(Seed(URLS[0]), key, Source.SEED))
+    crawl.frontier.flush()
+    note = partial(crawl.frontier.hosts.note_robots, fetched=HOUR, expires=HOUR, missing=False)
+    note(key.host, b"User-agent: *\nDisallow: /a\n")
+    crawl.end(killed=True)
+    log = directory / "log-2"
+    block = bytearray(log.read_bytes())
+    robots = [each for each in read_frames(bytes(block)) if each.kind is FrameKind.INTERN][-1]
+    block[robots.offset + robots.length - 1] ^= 1
+    log.write_bytes(block)
+    crawl = Crawl(directory)
+    assert crawl.host(key.host).robots_ref == 0
+    crawl.frontier.hosts.note_robots(key.host, b"", fetched=HOUR, expires=HOUR, missing=True)
+    assert crawl.fetch_all() == [key]
+    crawl.end()
 
 
 def test_what_could_not_fit_into_the_damage_is_not_taken_for_what_follows_it() -> None:
