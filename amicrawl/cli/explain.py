@@ -234,8 +234,22 @@ def _rules_of_directory(directory: Path) -> Rules:
     given = {PREFIX + name.upper(): value for name, value in settings.items() if value is not None}
     # Another version may have had others.
     config = CrawlConfig.from_settings({name: given[name] for name in given if name in SETTINGS})
-    starts = tuple(str(asked.get("url", "")).split())
-    return Rules(config, starts, str(asked.get("depth", "inf")), directory)
+    return Rules(config, _starts_of(directory), str(asked.get("depth", "inf")), directory)
+
+
+def _starts_of(directory: Path) -> tuple[str, ...]:
+    """Return where the crawl of a site in *directory* began, which its scope goes by; else nothing."""
+    # As below.
+    from amicrawl.crawl import read_starts, site_crawled_in  # noqa: PLC0415
+
+    site = site_crawled_in(directory)
+    try:
+        return () if site is None else tuple(seed.url for seed in read_starts(site))
+    except InputError as error:
+        raise InputError(
+            f"{error} The start URLs of the crawl, which decide its scope, are in that list. Start the "
+            f"command where the crawl was started, or use amicrawl frontier explain {directory} URL."
+        ) from error
 
 
 def _rules_of_file(path: Path) -> Rules:
@@ -383,8 +397,9 @@ def _rendered(rules: Rules, url: str) -> Iterator[str]:
     last = captures[-1]
     if last.page == url:
         yield f"opened in a browser: {_WHY_RENDERED[rules.config.browser]}"
-        if '"page_fault"' in last.meta_json:
-            yield f"not shown as a whole: {json.loads(last.meta_json)['page_fault']}"
+        # A seed may have that word for a value, too.
+        if fault := json.loads(last.meta_json or "{}").get("page_fault"):
+            yield f"not shown as a whole: {fault}"
     elif last.page:
         yield f"requested in a browser by {last.page} ({last.resource_type})"
     else:

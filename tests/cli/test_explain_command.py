@@ -15,7 +15,7 @@ from amicrawl.cli import app
 from amicrawl.cli.explain import _of_calendar
 from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
-from amicrawl.errors import ExitCode
+from amicrawl.errors import ExitCode, InputError
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
 
 if TYPE_CHECKING:
@@ -86,6 +86,30 @@ def test_a_url_with_a_date_is_said_to_be_of_a_calendar_that_may_end(url: str, sa
 
 def test_where_calendars_are_not_ended_nothing_is_said_of_them() -> None:
     assert _of_calendar(CrawlConfig(out="x", calendar_pages=0), "http://a.example/2036-02/") is None
+
+
+def explained(url: str, directory: Path) -> str:
+    line = ["explain", url, "--dir", str(directory)]
+    return CliRunner().invoke(app, line, catch_exceptions=False).output
+
+
+@pytest.mark.parametrize("given", [{"url": "a.example/docs/"}, {"file": "starts.txt"}])
+def test_the_scope_of_a_crawl_is_that_of_its_start_urls(
+    given: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "starts.txt", ["http://a.example/docs/"])
+    requested = {"depth": "inf", **given}
+    (tmp_path / "crawl.json").write_text(json.dumps({"settings": {}, "asked": requested}))
+    assert "a link to it is taken" in explained("http://a.example/docs/x", tmp_path)
+    assert "a link to it is kept out by scope" in explained("http://a.example/other", tmp_path)
+
+
+def test_a_list_of_start_urls_that_is_gone_is_named(tmp_path: Path) -> None:
+    requested = {"depth": "inf", "file": str(tmp_path / "starts.txt")}
+    (tmp_path / "crawl.json").write_text(json.dumps({"settings": {}, "asked": requested}))
+    with pytest.raises(InputError, match=r"starts\.txt.* decide its scope"):
+        explained("http://a.example/x", tmp_path)
 
 
 def test_a_url_that_was_not_captured_is_explained_by_its_last_failure(tmp_path: Path) -> None:
