@@ -176,6 +176,8 @@ class Whole:
             ),
             None,
         )
+        # The directory that one is in has no name as it is written.
+        beside = beside.absolute() if beside is not None else None
         return beside.with_name(f"{beside.name}.parts") if beside is not None else None
 
     def write(self, parts: Sequence[Path], scratch: Path) -> None:

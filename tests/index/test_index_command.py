@@ -13,6 +13,7 @@ import pytest
 from index.archive_files import http, packed, parse_cdxj, warc
 from typer.testing import CliRunner
 
+from amicrawl.archive.index import looked_up
 from amicrawl.cli import app
 from amicrawl.errors import ExitCode, InputError, UsageError
 
@@ -250,3 +251,25 @@ def test_an_index_on_standard_output_is_packed_where_that_is_wanted(two: list[Pa
     plain, packed_ = run(*two, "--merge", "-", "-q"), run(*two, "--merge", "-", "-q", "--gzip")
     assert plain.stdout_bytes
     assert gzip.decompress(packed_.stdout_bytes) == plain.stdout_bytes
+
+
+def test_a_cluster_may_be_made_where_the_command_runs(
+    two: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    assert run(*two, "--zipnum", ".").exit_code == ExitCode.DONE
+    assert (tmp_path / "here/cluster.idx").exists()
+    assert not (tmp_path / "here.parts").exists()
+
+
+@pytest.mark.parametrize("name", ["example.org.cdxj.gz", "index.cdx.gz", "x.gz"])
+def test_blocks_are_found_whatever_their_file_is_called(
+    name: str, two: list[Path], tmp_path: Path
+) -> None:
+    blocks = tmp_path / "blocks" / name
+    blocks.parent.mkdir()
+    assert run(*two, "--blocks", blocks).exit_code == ExitCode.DONE
+    for path in (blocks, blocks.parent):
+        (line,) = looked_up({"url": ["http://a.example/"]}, [path])
+        assert line.startswith(b"example,a)/ ")

@@ -158,7 +158,7 @@ def _several(parameters: Mapping[str, Sequence[str]], name: str) -> Sequence[str
 
 def _range(given: Mapping[str, str], *, first: str = "", last: str = "") -> KeyRange:
     url, match = given.get("url", "").strip(), MatchType.EXACT
-    if not given.get("url"):
+    if not url:
         raise UsageError("url= is missing. Say which URL, host or domain is looked for.")
     if len(url) > LONGEST_URL:
         raise UsageError(f"url= has more than {LONGEST_URL} characters.")

@@ -11,6 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
 from amicrawl.archive.index.zipnum.cluster import Cluster
+from amicrawl.archive.index.zipnum.writer import idx_path_of
 from amicrawl.archive.lines import SortedLines, refuse_archive
 from amicrawl.errors import InputError
 
@@ -120,15 +121,10 @@ def _sources_of(path: Path) -> Iterator[IndexSource]:
         yield from _sources_in(path)
     elif path.suffix in _IDX_SUFFIXES:
         yield Cluster(path)
-    elif path.suffix == ".gz" and _idx_beside(path).exists():
-        yield Cluster(_idx_beside(path))
+    elif path.suffix == ".gz" and idx_path_of(path).exists():
+        yield Cluster(idx_path_of(path))
     else:
         yield SortedFile(path)
-
-
-def _idx_beside(path: Path) -> Path:
-    """Return where the index of the blocks of `index.cdx.gz` is: `index.idx`."""
-    return path.with_name(path.name.partition(".")[0] + ".idx")
 
 
 def _sources_in(directory: Path) -> Iterator[IndexSource]:
@@ -139,5 +135,5 @@ def _sources_in(directory: Path) -> Iterator[IndexSource]:
     for path in clusters:
         yield Cluster(path)
     for path in files:
-        if _idx_beside(path) not in clusters:
+        if idx_path_of(path) not in clusters:
             yield SortedFile(path)
