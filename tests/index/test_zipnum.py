@@ -325,6 +325,23 @@ def test_what_cannot_be_searched_is_refused_with_what_to_do(tmp_path: Path) -> N
         open_sources([tmp_path / "empty"])
 
 
+def test_an_index_of_blocks_in_another_order_is_refused(tmp_path: Path) -> None:
+    cluster(pages(30), tmp_path)
+    idx = tmp_path / "cluster.idx"
+    idx.write_bytes(b"".join(idx.read_bytes().splitlines(keepends=True)[::-1]))
+    with pytest.raises(InputError, match="LC_ALL=C"):
+        Cluster(idx)
+
+
+def test_blocks_that_begin_alike_are_in_order_whatever_their_places(tmp_path: Path) -> None:
+    tabs, json_ = tmp_path / "cluster.idx", tmp_path / "x.idx"
+    blocks = [BlockLocation(b"com,example)/ 20200101000000", "", at, 200) for at in (0, 800, 1000)]
+    tabs.write_bytes(b"".join(map(idx_line, blocks)))
+    json_.write_bytes(json_idx_head("x.gz") + b"".join(map(json_idx_line, blocks)))
+    for idx in (tabs, json_):
+        assert Cluster(idx).block_count(*EVERYTHING) == 3
+
+
 def test_lines_are_found_in_files_without_a_last_line_end_and_without_any_line(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"a\nb\nc")
     lines = SortedLines(tmp_path / "a")

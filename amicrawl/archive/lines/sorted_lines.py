@@ -86,12 +86,17 @@ class SortedLines:
             yield start, line
             start += len(line) + 1
 
-    def is_in_order(self) -> bool:
-        """Return whether some lines, taken from all over the file, and their neighbours are in order."""
+    def is_in_order(self, *, up_to: bytes = b"\n", start: int = 0) -> bool:
+        """Return whether some lines, taken from all over the file, and their neighbours are in order.
+
+        The lines from *start* on, each up to the first *up_to* in it.
+        """
         last = b""
         for probe in range(_PROBES):
-            offset = self.start_of_line(self.size * probe // _PROBES)
-            line, following = self.line_at(offset), self.line_at(self.after(offset))
+            offset = self.start_of_line(start + (self.size - start) * probe // _PROBES)
+            line, following = (
+                self.line_at(each).partition(up_to)[0] for each in (offset, self.after(offset))
+            )
             if line < last or (following and following < line):
                 return False
             last = line

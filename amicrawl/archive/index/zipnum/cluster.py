@@ -196,6 +196,9 @@ class Cluster:
             self._shards = {"": self._inside(_or_damaged(idx, 0, lambda: parse_json_idx_head(head)))}
         else:
             self._shards = self._located()
+        # Blocks that begin alike are in the order of their places, which are numbers.
+        if not self._idx.is_in_order(up_to=b" {" if self._start else b"\t", start=self._start):
+            raise InputError(f"{idx} is not in byte order. Sort it first, as LC_ALL=C sort does.")
 
     def close(self) -> None:
         """Give the index of blocks up."""
