@@ -16,7 +16,7 @@ from amicrawl.listing import (
     listed_files,
     read_manifest,
 )
-from amicrawl.uploads.bucket import small_object
+from amicrawl.uploads.bucket import DirectoryBucket, small_object
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,10 +27,15 @@ if TYPE_CHECKING:
 def manifest_for(directory: Path, bucket: Bucket) -> UploadManifest:
     """Return the manifest of *directory*, completed by the one in *bucket*.
 
-    Raises UsageError where the bucket holds the files of another crawl, or the directory was uploaded to
-    another bucket; OutputError where the bucket cannot be read, DamagedFileError where a list of files
-    in the directory cannot.
+    Raises UsageError where the bucket holds the files of another crawl or is the directory itself, or
+    the directory was uploaded to another bucket; OutputError where the bucket cannot be read,
+    DamagedFileError where a list of files in the directory cannot.
     """
+    if isinstance(bucket, DirectoryBucket) and bucket.is_at(directory):
+        # Each file would be found there, and removed here as one that has a copy.
+        raise UsageError(
+            f"{bucket.url} is {directory} itself, where nothing would be a copy. Give another place."
+        )
     here, there = read_manifest(directory), _manifest_in(bucket)
     if here.bucket and _place(here.bucket) != _place(bucket.url):
         raise UsageError(

@@ -73,6 +73,10 @@ class DirectoryBucket:
         self._path = path
         self._disk = disk
 
+    def is_at(self, directory: Path) -> bool:
+        """Tell whether it is *directory*, by whatever path."""
+        return directory.exists() and self._path.samefile(directory)
+
     def probe(self) -> None:
         """Make the directory if only its last part is missing; OSError otherwise."""
         # Not the parents: a file system that is not mounted must not be made up for in silence.

@@ -224,6 +224,16 @@ def test_a_bucket_with_another_crawl_in_it_is_refused(out: Path, tmp_path: Path)
         uploads(tmp_path / "not there yet", tmp_path / "bucket")
 
 
+def test_a_bucket_that_is_the_directory_itself_is_refused(out: Path, tmp_path: Path) -> None:
+    """Each WARC file was found there, and the only copy removed as one that had been uploaded."""
+    original = contents(out)
+    (tmp_path / "link").symlink_to(out)
+    for place in (out, tmp_path / "link"):
+        with pytest.raises(UsageError, match=r"itself.*Give another place"):
+            send_all(uploads(out, place, remove=True))
+        assert contents(out) == original
+
+
 def test_a_second_bucket_is_refused(out: Path, tmp_path: Path) -> None:
     send_all(uploads(out, tmp_path / "bucket"))
     with pytest.raises(UsageError, match="is another bucket"):

@@ -108,9 +108,9 @@ class SeedGiver:
         if all_of_it and said == {"out"}:
             name, numbers = self._share.record.name, sorted(number for number, *_ in batches)
             raise UsageError(
-                f"{counted(self._held, 'seed')} cannot be added: partitions {numbers} of {name!r} failed "
-                f"or reached a limit. Run `amicrawl share retry {name}`, then `amicrawl share create "
-                f"{name} --add` with the same seeds."
+                f"{counted(self._held, 'seed')} cannot be added: partitions {numbers} of {name!r} "
+                f"failed or reached a limit. Run `amicrawl share retry {name}`, then `amicrawl share "
+                f"create {name} --add` with the same seeds."
             )
         return moved
 
