@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow.types import is_nested
 
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.errors import UsageError
@@ -223,11 +224,20 @@ def _values(column: pa.Array[Any]) -> list[Any]:
         values = column.to_pylist()
     except (OverflowError, ValueError):
         values = [_value(each) for each in column]
-    if pa.types.is_map(column.type):
-        return [
-            None if value is None else {_plain(key): each for key, each in value} for value in values
-        ]
-    return values
+    return [_with_objects(value, column.type) for value in values] if is_nested(column.type) else values
+
+
+def _with_objects(value: Any, kind: Any) -> Any:
+    """Return *value*, of Arrow's type *kind*, with a dict for each map in it, a list of pairs."""
+    if value is None or not is_nested(kind):
+        return value
+    if pa.types.is_map(kind):
+        return {_plain(key): _with_objects(each, kind.item_type) for key, each in value}
+    if pa.types.is_struct(kind):
+        return {field.name: _with_objects(value[field.name], field.type) for field in kind}
+    if pa.types.is_union(kind):
+        return value
+    return [_with_objects(each, kind.value_type) for each in value]
 
 
 def _value(scalar: Any) -> Any:

@@ -118,6 +118,20 @@ def test_sql_comes_from_standard_input(folder: Path) -> None:
     assert "41" in shown(folder, "--sql", "-", given="SELECT count(*)\nFROM ccindex -- all\n;\n")
 
 
+def test_maps_within_lists_and_records_are_objects_too(folder: Path) -> None:
+    """They were lists of pairs, in which NaN was left, which is no JSON."""
+    sql = (
+        "SELECT [map {'a': 'nan'::DOUBLE}, NULL] AS m, {'x': map {'b': [map {1: 2}]}, 'y': NULL} AS n, "
+        "map {[1]: map {'c': 0.5::DOUBLE}} AS o, union_value(k := [1]) AS u"
+    )
+    assert json.loads(shown(folder, "--sql", sql, "--json"), parse_constant=pytest.fail) == {
+        "m": [{"a": None}, None],
+        "n": {"x": {"b": [{"1": 2}]}, "y": None},
+        "o": {"[1]": {"c": 0.5}},
+        "u": [1],
+    }
+
+
 def test_two_columns_may_have_one_name(folder: Path) -> None:
     assert shown(folder, "--sql", "SELECT 1 AS a, 2 AS a", "--format", "csv") == "a,a\n1,2\n"
 
