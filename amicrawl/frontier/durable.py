@@ -88,7 +88,7 @@ class DurableFrontier(FrontierParts):
     @property
     def counts(self) -> Mapping[Status, int]:
         """How many rows stand where; a copy, with every status."""
-        return dict(zip(Status, self.partition.counts, strict=True))
+        return dict(zip(Status, self.partition.counts, strict=False))
 
     def meta_json(self, key: UrlKey) -> str:
         """Return the `meta_json` that the row at *key* was offered with; empty where there is none."""

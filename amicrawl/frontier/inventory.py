@@ -164,7 +164,7 @@ def take_inventory(partition: LivePartition, hour: int, *, due_at: int, recrawls
     for number in taking.lapsed:
         row = partition.get(number).with_status(after(Status.IN_FLIGHT, Event.LAPSED))
         partition.put(number, due_now(row, hour))
-    partition.counts = taking.counts[: len(Status)].tolist()
+    partition.counts = taking.counts.tolist()
     return taking.inventory()
 
 

@@ -94,6 +94,15 @@ class StringArena:
         text, end = self._entry(reference)
         return text, b"" if end >= len(self) else self._entry(end)[0]
 
+    def text_at(self, reference: int) -> bytes | None:
+        """Return the string at *reference*, of a row that was not checked; None where there is none."""
+        if not 0 < reference < len(self):
+            return None
+        try:
+            return self._entry(reference)[0]
+        except AmicrawlError:
+            return None
+
     def drop_pages(self) -> None:
         """Take the strings out of the resident memory of the process; nothing is lost."""
         drop_pages_of(self._read_only)

@@ -45,6 +45,8 @@ if TYPE_CHECKING:
 _LONG = 64 * 1024**2
 """Octets of journal that are worth a snapshot however few rows there are."""
 _IN_FLIGHT = int(Status.IN_FLIGHT)
+STATUS_NUMBERS = 256
+"""A status is one octet."""
 _FRAME = 121
 _FRAMES_AT_ONCE = 4096
 _FRAMES_RESIDENT = 16_384
@@ -114,8 +116,9 @@ class LivePartition:
         """Rows that were set to IN_FLIGHT since the last `flush`, in this order."""
         self._hosts_changed: dict[int, None] = {}
         """Hosts whose row was changed since the last `flush`, by number."""
-        self.counts = [0] * len(Status)
-        """How many rows have each status, once `take_inventory` has counted them."""
+        self.counts = [0] * STATUS_NUMBERS
+        """How many rows have each status, once `take_inventory` has counted them; other software may
+        have some of its own."""
         self._frames = self.opened.frames
         self._drop_at = 0
         """The LSN from which on the tables are taken out of resident memory."""

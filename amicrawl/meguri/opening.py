@@ -181,10 +181,10 @@ def adopted(
 def _adopt_row(
     state: PartitionState, new: PartitionState, row: UrlRow, identity: Identity, kinds: Counter[str]
 ) -> None:
-    if not 0 < row.url_ref < len(state.arena):
+    octets = state.arena.text_at(row.url_ref)
+    if octets is None:
         kinds["nameless"] += 1
         return
-    octets = state.arena.texts_at(row.url_ref)[0]
     url = text_of(octets)
     kinds[_kind(UrlKey(row.host, row.path), url)] += 1
     key = url_key(url, identity)
@@ -216,9 +216,8 @@ def _kind(key: UrlKey, url: str) -> str:
 
 def _carried(state: PartitionState, new: PartitionState, reference: int) -> int:
     """Return the reference in *new* to the string at *reference*; 0 where that leads nowhere."""
-    if not 0 < reference < len(state.arena):
-        return 0
-    return new.arena.append(entry_of(state.arena.texts_at(reference)[0]))
+    text = state.arena.text_at(reference)
+    return 0 if text is None else new.arena.append(entry_of(text))
 
 
 def _adopt_hosts(state: PartitionState, new: PartitionState) -> None:
@@ -246,8 +245,8 @@ def _delays(state: PartitionState) -> dict[str, int]:
     delays: dict[str, int] = {}
     for number in range(len(state.hosts)):
         row = state.hosts.get(number)
-        if 0 < row.host_ref < len(state.arena):
-            name = text_of(state.arena.texts_at(row.host_ref)[0])
-            group = host_group(f"http://{name}/")
+        name = state.arena.text_at(row.host_ref)
+        if name is not None:
+            group = host_group(f"http://{text_of(name)}/")
             delays[group] = max(delays.get(group, 0), row.crawl_delay)
     return delays

@@ -19,7 +19,6 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from amicrawl.config import Identity
-from amicrawl.errors import AmicrawlError
 from amicrawl.meguri.arena import StringArena, entry_of
 from amicrawl.meguri.format.faults import Malformed
 from amicrawl.meguri.format.reader import FrontierFile
@@ -230,14 +229,7 @@ class PartitionState:
 
     def _text_at(self, reference: int) -> bytes | None:
         """Return the string at *reference*; None where nothing has its begin and end there."""
-        if not reference:
-            return b""
-        if reference >= len(self.arena):
-            return None
-        try:
-            return self.arena.texts_at(reference)[0]
-        except AmicrawlError:
-            return None
+        return self.arena.text_at(reference) if reference else b""
 
     def _key_at(self, reference: int, identity: Identity) -> UrlKey:
         return url_key(text_of(self._text_at(reference) or b""), identity)

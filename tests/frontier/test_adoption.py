@@ -13,7 +13,7 @@ from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.frontier import Source
-from amicrawl.meguri import LivePartition
+from amicrawl.meguri import LivePartition, Status
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.schema import HOST_ROW, ROW
@@ -31,11 +31,16 @@ SEEDED = ["http://www.a.test/x?b=2&a=1", "http://A.test/y#z"]
 LINKED = ["http://www.a.test/x?a=1&b=2", "http://b.test/"]
 
 
-def foreign(directory: Path, urls: list[tuple[UrlKey, str]], **fields: int) -> None:
-    """Write a partition file with *urls* as other software would, as a first snapshot in *directory*."""
+def foreign(
+    directory: Path, urls: list[tuple[UrlKey, str]], *, behind: bytes = b"", **fields: int
+) -> None:
+    """Write a partition file with *urls* as other software would, as a first snapshot in *directory*.
+
+    Octets that are *behind* all strings may be no whole one.
+    """
     arena, rows = bytearray(b"\0"), []
     for key, url in urls:
-        row = UrlRow(*key, 1, 0.5, url_ref=len(arena), **fields)
+        row = UrlRow(*key, 1, 0.5, url_ref=len(arena))._replace(**fields)
         arena += entry_of(url.encode())
         rows.append(row.packed())
     hosts = []
@@ -45,7 +50,7 @@ def foreign(directory: Path, urls: list[tuple[UrlKey, str]], **fields: int) -> N
     records = np.sort(np.frombuffer(b"".join(rows), ROW), order=["host_key", "path_key"])
     host_records = np.sort(np.frombuffer(b"".join(hosts), HOST_ROW), order="host_key")
     partition = Partition(
-        columns_of(records), columns_of(host_records), bytes(arena), created=HOUR - 100
+        columns_of(records), columns_of(host_records), bytes(arena) + behind, created=HOUR - 100
     )
     directory.mkdir()
     write_partition(partition, directory / "snap-1.meguri", options=WriteOptions(), disk=Disk())
@@ -85,6 +90,33 @@ def test_of_two_rows_for_one_page_the_one_that_was_crawled_stays(tmp_path: Path)
     assert partition.get(number).crawl_count == 3
     assert partition.state.meta == {b"amicrawl.identity": b"canonical"}
     partition.abandon()
+
+
+@pytest.mark.parametrize(
+    ("field", "rows"), [("first_seen", 1), ("etag_ref", 1), ("redirect_ref", 1), ("url_ref", 0)]
+)
+def test_a_string_that_overruns_the_arena_is_none(tmp_path: Path, field: str, rows: int) -> None:
+    url = LINKED[0]
+    texts = [url, "www.a.test", "A.test", "a.test", "b.test"]
+    end = 1 + sum(len(entry_of(text.encode())) for text in texts)
+    key = url_key(url, Identity.CANONICAL)
+    foreign(tmp_path / "p", [(key, url)], behind=b"\x7fshort", **{field: end})
+    partition = LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta={})
+    assert len(partition) == rows
+    assert f"{1 - rows} nameless" in partition.opened.notes[-1]
+    partition.abandon()
+
+
+def test_a_row_with_a_status_of_other_software_can_be_made_due(tmp_path: Path) -> None:
+    url = LINKED[0]
+    key = url_key(url, Identity.CANONICAL)
+    foreign(tmp_path / "p", [(key, url)], status=200)
+    partition = LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta={})
+    frontier = frontier_on(partition)
+    assert not frontier.has_pending()
+    assert frontier.due_again(key, is_lost=False)
+    assert frontier.counts[Status.SCHEDULED] == 1
+    frontier.close()
 
 
 def test_what_follows_an_adoption_is_never_replayed_onto_what_was_there_before(tmp_path: Path) -> None:
