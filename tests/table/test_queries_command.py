@@ -222,6 +222,15 @@ def test_a_ranking_that_is_none_is_named(folder: Path, tmp_path: Path) -> None:
         shown(folder, queried, "-p", f"sites={tmp_path}/sites.csv")
 
 
+@pytest.mark.parametrize("rows", ["1,a.test\nfirst,b.test\n", "1,a.test,x\n2\n"])
+def test_a_ranking_that_breaks_off_is_named_and_not_the_table(
+    rows: str, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "sites.csv").write_text(rows)
+    with pytest.raises(InputError, match=r"sites\.csv cannot be read as a table"):
+        shown(folder, "count_domains_alexa_top_1m", "-p", f"sites={tmp_path}/sites.csv")
+
+
 def test_a_result_does_not_land_in_the_table_or_nowhere(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="would become a part of the table"):
         shown(folder, "count_by_month", "-o", folder / "result.parquet")

@@ -114,9 +114,14 @@ class QueryTable:
         """
         sql = query.sql(values)
         preamble = self._preamble(query, values)
+        ranking = query.chosen(values)[query.ranking.name] if query.ranking else ""
+        *before, last = preamble
         with _reading(self.path):
-            for statement in preamble:
+            for statement in before:
                 self._execute(statement)
+        with _reading(Path(ranking or self.path)):
+            self._execute(last)
+        with _reading(self.path):
             self._lock()
         return self._result(sql, _reading)
 
