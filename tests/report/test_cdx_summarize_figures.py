@@ -194,6 +194,23 @@ def test_summaries_of_parts_add_up_and_hosts_can_be_folded(tmp_path: Path) -> No
     assert next(read_years(both, fold=folded("lvl2")).years.totals()) == "co.uk 2012 2 200"
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        '{"2012": {"n_html": Infinity}}',
+        '{"20\\ud800": {"n_html": 1}}',
+        '{"2012": {"n_html": 1, "x": 2}}',
+    ],
+)
+def test_a_line_of_a_summary_that_is_none_is_skipped_as_a_whole(said: str, tmp_path: Path) -> None:
+    path = tmp_path / "summary"
+    path.write_text(f'a.example {{"2012": {{"n_total": 1}}}}\nb.example {said}\n')
+    read = read_years([str(path)])
+    assert [line.split()[0] for line in read.years.totals()] == ["a.example"]
+    assert len(list(read.years.lines())) == 1
+    assert read.skipped == {"not a line of a summary by year": 1}
+
+
 def test_the_csv_has_its_fields_in_the_alphabet() -> None:
     years = Years()
     years.add("example.com", "2012", "video", scheme="https", size=7)

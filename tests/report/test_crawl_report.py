@@ -140,6 +140,34 @@ def test_an_index_that_is_damaged_within_is_named(harm: Callable[[Path], None], 
         LiveFigures(directory).update()
 
 
+def tiles(page: str) -> dict[str, str]:
+    return dict(re.findall(r"<dt>([^<]*)</dt><dd>([^<]*)</dd>", page))
+
+
+def test_what_was_not_requested_makes_no_crawl_faster(tmp_path: Path) -> None:
+    asked = [row(f"http://a.example/{n}", fetched_at=BEGIN + n * 1000) for n in range(11)]
+    denied = [row("http://a.example/no", 0, error="robots-denied: x")] * 500
+    figures = figures_of(crawl(tmp_path / "c", [*asked, *denied]))
+    shown = tiles(page_of_crawl(figures, title="c"))
+    assert (shown["Requests"], shown["Requests per second"]) == ("11", "1.1")
+
+
+def test_a_line_that_is_not_a_url_is_of_no_host(tmp_path: Path) -> None:
+    line = row("http://x/", 0, error="unfetchable-url: line 3") | {"url": "not a url", "host": ""}
+    figures = figures_of(crawl(tmp_path / "c", [row("http://a.example/"), line]))
+    assert list(figures.hosts) == ["a.example"]
+
+
+@pytest.mark.parametrize("unknown", [0, -(2**63), 2**63 - 1])
+def test_a_time_that_is_unknown_is_not_in_the_pace_of_a_host(unknown: int, tmp_path: Path) -> None:
+    rows = [row("http://a.example/", fetched_at=at) for at in (unknown, BEGIN, BEGIN + 5000)]
+    host = figures_of(crawl(tmp_path / "c", rows)).hosts["a.example"]
+    assert (host.first, host.last) == (BEGIN, BEGIN + 5000)
+    page = page_of_crawl(figures_of(crawl(tmp_path / "d", rows[:1] * 2)), title="c")
+    assert "At unknown times" in page
+    assert " s</td>" not in page
+
+
 def test_a_crawl_of_years_has_few_bins(tmp_path: Path) -> None:
     rows = [row("http://a.example/", fetched_at=BEGIN + n * 7_200_000) for n in range(9000)]
     figures = figures_of(crawl(tmp_path / "c", rows))

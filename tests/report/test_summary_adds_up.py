@@ -121,6 +121,31 @@ def test_json_with_something_else_in_it_is_refused_or_read_but_nothing_else(
         assert str(error)  # noqa: PT017  # any other exception fails the test
 
 
+@pytest.mark.parametrize("month", ["abcd01", "", "20120", "\u0661\u0662\u0661\u066201"])
+def test_a_month_that_is_not_one_is_refused(month: str) -> None:
+    whole = json.loads(counts_to_json(counts_of(cdx11())))
+    whole["amicrawl"]["by_month"] = [[month, 1, 1]]
+    with pytest.raises(ValueError, match="month"):
+        counts_from_json(json.dumps(whole).encode(), rules=CORRECTED)
+    del whole["amicrawl"]
+    whole["yearmonth"] = {month[:4]: {month[4:]: 1}}
+    with pytest.raises(ValueError, match="month"):
+        counts_from_json(json.dumps(whole).encode(), rules=CORRECTED)
+
+
+def test_a_rank_that_is_too_large_is_refused() -> None:
+    whole = json.loads(counts_to_json(counts_of(cdx11())))
+    whole["amicrawl"]["samples"][0][2] = 1 << 64
+    with pytest.raises(ValueError, match="rank"):
+        counts_from_json(json.dumps(whole).encode(), rules=CORRECTED)
+
+
+def test_a_host_with_a_port_comes_back_from_a_report() -> None:
+    counts = counts_of(cdx11(key="com,example:8080)/"), cdx11(key="1,0,0,127:80)/"))
+    read = counts_from_json(report_to_json(counts).encode(), rules=CORRECTED)
+    assert read.by_host.keys() == counts.by_host.keys()
+
+
 def test_few_values_are_counted_exactly_and_many_within_the_error_that_is_told() -> None:
     few, many = Sketch(), Sketch()
     few.add(b"%d" % (n % EXACT) for n in range(3 * EXACT))

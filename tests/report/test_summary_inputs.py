@@ -288,6 +288,36 @@ def test_a_url_of_an_index_that_is_not_utf8_is_counted(tmp_path: Path) -> None:
     assert (counts.captures, counts.first_key) == (1, b"org,example)/%e9")
 
 
+@pytest.mark.parametrize("at", [0, -(2**62), 2**62, 253_402_300_800_000])
+def test_a_row_whose_time_is_not_a_date_is_skipped_with_its_reason(at: int, tmp_path: Path) -> None:
+    columns = {
+        "url": ["http://example.org/a", "http://example.org/b"],
+        "fetched_at": [at, 1_790_000_000_000],
+        "warc_length": [7, 7],
+    }
+    pq.write_table(pa.table(columns), tmp_path / "captures.parquet")
+    counts = read_counts([str(tmp_path)]).counts
+    assert (counts.captures, counts.skipped) == (1, {"a time that is not a date": 1})
+    assert (counts.first[:4], counts.last[:4]) == ("2026", "2026")
+
+
+def test_an_index_of_failures_alone_is_a_collection_without_captures(tmp_path: Path) -> None:
+    columns = {"url": ["http://example.org/a"], "fetched_at": [1_790_000_000_000], "warc_length": [0]}
+    pq.write_table(pa.table(columns), tmp_path / "captures.parquet")
+    done = CliRunner().invoke(app, ["summary", str(tmp_path)], catch_exceptions=False)
+    assert done.exit_code == 0
+    assert "a fetch that failed, so that there is no record" in done.output
+
+
+def test_a_key_of_old_with_a_port_has_a_host(tmp_path: Path) -> None:
+    lines = [cdx11(key=key) for key in ("example.com:8080/a/b", "example.com/a", "urn:1:x")]
+    path = tmp_path / "a.cdx"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    counts = read_counts([str(path)]).counts
+    assert list(counts.by_host) == ["com,example:8080", "com,example", "urn:"]
+    assert (2, 0) in counts.by_path_query
+
+
 @pytest.mark.parametrize("name", ["plain", "gzip", "bzip2", "table"])
 def test_progress_ends_with_all_bytes_read(name: str, inputs: Path) -> None:
     seen: list[tuple[int, int]] = []

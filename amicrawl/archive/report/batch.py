@@ -51,14 +51,18 @@ def are_dates(times: Numbers) -> Flags:
 
 
 def digits_of(moments: Any) -> Numbers:
-    """Return *moments*, Arrow timestamps or Unix seconds, as fourteen digits; a null is any number."""
+    """Return *moments*, Arrow timestamps or Unix seconds, as fourteen digits; a null is any number.
+
+    One in a year that four digits cannot say is 0.
+    """
     unit: Any = moments.type.unit if pa.types.is_timestamp(moments.type) else "s"
     # Without the time zone, which is UTC in Parquet, Arrow needs no database of zones.
     plain = moments.cast(pa.timestamp(unit))
     digits = np.zeros(len(plain), np.int64)
     for part in _PARTS:
         digits = digits * 100 + numbers_of(part(plain))
-    return digits
+    years = numbers_of(pc.year(plain))
+    return np.where((years > 0) & (years < 10_000), digits, 0)
 
 
 _HYPHEN = ord("-")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.archive.report.counts import FACETS, RULES, CaptureTally, Counts, Sample
 from amicrawl.archive.report.figures import MOST_HOSTS, MOST_SAMPLES, report_of, summary_of
 from amicrawl.archive.report.sketch import Sketch
+from amicrawl.jsontext import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +23,8 @@ VERSION = 1
 """Raised when `amicrawl` in the JSON changes its meaning."""
 
 _LIMIT = 10**30
+_MOST_VALUES = 40_000_000
+"""Values that the JSON may have; a host takes four."""
 _GROUP_TYPES = {"Text": "text/plain"}
 """The one group whose name, taken for a media type, would be put into another."""
 
@@ -55,8 +58,8 @@ def counts_from_json(text: bytes, *, rules: str) -> Counts:
     A summary of cdx-summary's own is taken to follow *rules*.
     """
     try:
-        value = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        value = parsed(text, most=_MOST_VALUES, loads=json.loads)
+    except ValueError as error:
         raise ValueError("it is not one JSON object") from error
     if not isinstance(value, dict):
         raise ValueError("it is not one JSON object")  # noqa: TRY004  # a fault of the file
@@ -132,9 +135,11 @@ def _of_state(state: dict[str, Any]) -> Counts:
         by_path_query=CaptureTally(
             {(_number(p), _number(q)): _pair(c, size) for p, q, c, size in state["by_path_query"]}
         ),
-        by_month=_tally(state["by_month"]),
+        by_month=CaptureTally(
+            {_month(month): _pair(captures, size) for month, captures, size in state["by_month"]}
+        ),
         facets=facets,
-        samples=[Sample(_time(time), _str(url), _number(rank)) for time, url, rank in state["samples"]],
+        samples=[Sample(_time(time), _str(url), _rank(rank)) for time, url, rank in state["samples"]],
         skipped=Counter({_str(reason): _number(count) for reason, count in state["skipped"].items()}),
         digested=_number(state["digested"]),
         different_urls=Sketch.from_json(state["different_urls"]),
@@ -149,7 +154,7 @@ def _of_cdx_summary(value: dict[str, Any], *, rules: str) -> Counts:
     counts.urls, counts.hosts = _number(value["urls"]), _number(value["hosts"])
     counts.first, counts.last = _time(value["first"]), _time(value["last"])
     for host, captures in value["tophosts"].items():
-        counts.by_host.add(",".join(reversed(host.split("."))), _number(captures), 0)
+        counts.by_host.add(_key_of_host(host), _number(captures), 0)
     for mime, row in value["mimestatus"].items():
         for status, captures in row.items():
             if captures:
@@ -163,9 +168,17 @@ def _of_cdx_summary(value: dict[str, Any], *, rules: str) -> Counts:
     for year, row in value["yearmonth"].items():
         for month, captures in row.items():
             if captures:
-                counts.by_month.add(f"{year}{month}", _number(captures), 0)
+                counts.by_month.add(_month(f"{year}{month}"), _number(captures), 0)
     counts.samples = [Sample(_time(time), _str(url), 0) for time, url in value["samples"]]
     return counts
+
+
+def _key_of_host(shown: str) -> str:
+    """Return the form that a host has in a key; cdx-summary writes its port behind the first label."""
+    name, _, port = shown.rpartition(":")
+    if "." in name and port.isdigit():
+        return f"{_key_of_host(name)}:{port}"
+    return ",".join(reversed(shown.split(".")))
 
 
 def _first_of(status: str) -> str:
@@ -195,6 +208,19 @@ def _str(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError("a name that is not a string")  # noqa: TRY004  # a fault of the file
     return value
+
+
+def _rank(value: object) -> int:
+    if _number(value) >= 1 << 64:
+        raise ValueError("a rank that is not one of 64 bits")
+    return _number(value)
+
+
+def _month(value: object) -> str:
+    text = _str(value)
+    if not (len(text) == 6 and text.isascii() and text.isdigit()):
+        raise ValueError("a month that is not 6 digits")
+    return text
 
 
 def _time(value: object) -> str:

@@ -262,8 +262,7 @@ def _classes(status: NDArray[np.int64], reasons: dict[str, list[int]]) -> NDArra
 
 
 def _add_times(figures: CrawlFigures, fetched: NDArray[np.int64], kinds: NDArray[np.int64]) -> None:
-    # Zero stands for an unknown time, and no clock ran before; a damaged index may say anything.
-    are_known = (fetched > 0) & (fetched < _YEAR_10000)
+    are_known = _are_times(fetched)
     known = fetched[are_known]
     if not len(known):
         return
@@ -275,6 +274,11 @@ def _add_times(figures: CrawlFigures, fetched: NDArray[np.int64], kinds: NDArray
         number, kind = divmod(cell, len(CLASSES))
         figures.bins[number][CLASSES[kind]] += count
     figures.coarsen()
+
+
+def _are_times(fetched: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Return which are times: 0 stands for an unknown one, and a damaged index may say anything."""
+    return (fetched > 0) & (fetched < _YEAR_10000)
 
 
 def _add_hosts(
@@ -292,9 +296,11 @@ def _add_hosts(
     failures = np.bincount(codes, weights=failed, minlength=len(names))
     firsts = np.full(len(names), np.iinfo(np.int64).max)
     lasts = np.zeros(len(names), np.int64)
-    np.minimum.at(firsts, codes, fetched)
-    np.maximum.at(lasts, codes, fetched)
-    for place, name in enumerate(names):
+    are_known = _are_times(fetched)
+    np.minimum.at(firsts, codes[are_known], fetched[are_known])
+    np.maximum.at(lasts, codes[are_known], fetched[are_known])
+    # A line of a list that is not a URL has no host.
+    for place, name in ((place, name) for place, name in enumerate(names) if name):
         kept = name if name in figures.hosts or len(figures.hosts) < _MOST_HOSTS else ELSEWHERE
         host = figures.hosts.setdefault(kept, HostFigures(first=int(firsts[place])))
         host.rows += int(rows[place])

@@ -89,6 +89,8 @@ def _lead(figures: CrawlFigures) -> Markup:
     said = ended.get(str(state), "no crawl.json")
     if figures.crawl.get("unfinished"):
         said += ", not complete"
+    if not figures.last:
+        return element("p", None, f"At unknown times; {said}.")
     return element(
         "p", None, f"{shown_moment(figures.first)} to {shown_moment(figures.last)} UTC; {said}."
     )
@@ -97,15 +99,16 @@ def _lead(figures: CrawlFigures) -> Markup:
 def _tiles(figures: CrawlFigures) -> list[tuple[str, str]]:
     seconds = max((figures.last - figures.first) / 1000, 1.0)
     responses = sum(figures.classes[name] for name in CLASSES[:4])
+    requests = figures.rows - figures.classes["not requested"]
     return [
-        ("Requests", f"{figures.rows - figures.classes['not requested']:,}"),
+        ("Requests", f"{requests:,}"),
         ("Responses", f"{responses:,}"),
         ("Payload", human_size(figures.bytes)),
         ("Hosts", f"{len(figures.hosts):,}"),
         ("Without a response", f"{figures.classes['no response']:,}"),
         ("Unchanged", f"{figures.unchanged:,}"),
         ("Payloads of other URLs", f"{figures.revisits:,}"),
-        ("Requests per second", f"{figures.rows / seconds:,.1f}"),
+        ("Requests per second", f"{requests / seconds:,.1f}"),
     ]
 
 
@@ -224,7 +227,7 @@ def _hosts(figures: CrawlFigures) -> Markup | None:
     rows: list[list[str]] = []
     for name, host in ordered:
         seconds = (host.last - host.first) / 1000
-        pace = f"{seconds / (host.rows - 1):.2f} s" if host.rows > 1 else ""
+        pace = f"{seconds / (host.rows - 1):.2f} s" if host.rows > 1 and seconds >= 0 else ""
         share = share_bar(host.rows / (figures.rows or 1))
         rows.append([name, f"{host.rows:,}", human_size(host.bytes), f"{host.failed:,}", pace, share])
     if not rows:

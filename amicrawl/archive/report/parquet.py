@@ -33,10 +33,10 @@ from amicrawl.archive.arrow_texts import (
     truths,
 )
 from amicrawl.archive.location import is_uri
-from amicrawl.archive.report.batch import Lines, batch_of, chosen, digits_of
+from amicrawl.archive.report.batch import Lines, are_dates, batch_of, chosen, digits_of
 from amicrawl.archive.report.counts import Counts
 from amicrawl.archive.report.inputs import files_of, is_parquet
-from amicrawl.archive.report.rows import MOST_DIGITS
+from amicrawl.archive.report.rows import MOST_DIGITS, NOT_A_DATE
 from amicrawl.capture import Failure
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.parquet import NotWholeError, ParquetTable, is_text
@@ -179,16 +179,17 @@ def _of_table(rows: pa.RecordBatch, partitions: dict[str, str]) -> Lines:
         },
     }
     known = (lengths_of(key) > 0) & truths(rows["fetch_time"].is_valid())
-    return _without(batch_of(columns | facets), {"a row without key or time": ~known})
+    reasons = {"a row without key or time": ~known, NOT_A_DATE: known & ~are_dates(columns["time"])}
+    return _without(batch_of(columns | facets), reasons)
 
 
 def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
     names = set(rows.schema.names)
     nothing = pa.nulls(len(rows), pa.binary())
     urls = pc.fill_null(_octets(rows["url"]), _NOTHING)
-    began = _numbers(rows["fetched_at"], missing=0)
+    began = fetched = _numbers(rows["fetched_at"], missing=0)
     if "duration_ms" in names:
-        began = began - _numbers(rows["duration_ms"], missing=0)
+        began = fetched - _numbers(rows["duration_ms"], missing=0)
     mime = _media_types(_octets(rows["content_type"]) if "content_type" in names else nothing)
     if "unchanged" in names:
         mime = pc.if_else(mask_from(truths(rows["unchanged"].cast(pa.bool_()))), _REVISIT, mime)
@@ -212,6 +213,7 @@ def _of_captures(rows: pa.RecordBatch, _: dict[str, str]) -> Lines:
         {
             "a fetch that failed, so that there is no record": failed,
             "a URL that was not requested": withheld,
+            NOT_A_DATE: stored & ~(are_dates(columns["time"]) & (fetched > 0)),
         },
     )
 
@@ -322,8 +324,8 @@ def _check_narrow(file: Path) -> None:
 
 def _count_group(counts: Counts, group: tuple[Any, ...]) -> None:
     mime, status, month, captures, size, sized, first, last = group
-    if month is None:
-        counts.skipped["a row without time"] += captures
+    if month is None or not 101 <= month <= 999912:
+        counts.skipped["a row without time" if month is None else NOT_A_DATE] += captures
         return
     known = status is not None and 0 <= status <= 999
     counts.captures += captures

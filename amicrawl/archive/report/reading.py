@@ -46,6 +46,7 @@ _BLOCK = 2 * 1024**2
 _AHEAD = 2
 _SNIFFED = 1 << 16
 _LINES_SNIFFED = 20
+_LARGEST_SUMMARY = 1 << 30
 _TASKS = 1000
 """Tasks on a cluster at most: the driver holds the counts of each."""
 
@@ -104,6 +105,7 @@ def count_files(
         for location, _ in files:
             captures, skipped = reading.counts.captures, reading.counts.skipped.total()
             with _local_copy(location) as path:
+                is_table = _is_table(path, kind)
                 try:
                     for part in _parts(path, pool, rules=rules, kind=kind, on_read=reading_on):
                         reading.counts.absorb(part.counts)
@@ -112,7 +114,8 @@ def count_files(
                 except DamagedFileError as error:
                     reading.damage.append(_renamed(str(error), path, location))
             skipped = reading.counts.skipped.total() - skipped
-            if skipped and reading.counts.captures == captures:
+            # The rows of an index may well be failures only.
+            if skipped and reading.counts.captures == captures and not is_table:
                 reading.without_captures.append(
                     f"{location}: no line of it is a capture ({skipped:,} skipped). Name a CDX or CDXJ "
                     "file, or say with --from what it is."
@@ -191,6 +194,10 @@ def _renamed(sentence: str, path: Path, location: Location) -> str:
     return sentence.replace(str(path), str(location))
 
 
+def _is_table(path: Path, kind: str | None) -> bool:
+    return kind in {"parquet", "captures"} or (kind is None and is_parquet(path))
+
+
 def _parts(
     path: Path,
     pool: ThreadPoolExecutor,
@@ -199,7 +206,7 @@ def _parts(
     kind: str | None,
     on_read: Callable[[int], None],
 ) -> Iterator[ReadingProgress]:
-    if kind in {"parquet", "captures"} or (kind is None and is_parquet(path)):
+    if _is_table(path, kind):
         # Readers of Parquet and keys of URLs take a tenth of a second to load, and text needs neither.
         from amicrawl.archive.report.parquet import table_lines  # noqa: PLC0415
 
@@ -214,7 +221,7 @@ def _parts(
     blocks = octet_blocks(path, block_bytes=_BLOCK, on_read=on_read)
     first = next(blocks, b"")
     if kind is None and first.lstrip()[:1] == b"{":
-        yield ReadingProgress(_loaded(path, b"".join(chain([first], blocks)), rules=rules))
+        yield ReadingProgress(_loaded(path, chain([first], blocks), rules=rules))
         return
     yield from _in_order(pool, _jobs(first, blocks, rules=rules, kind=kind), rules=rules)
 
@@ -297,10 +304,15 @@ def _is_cdxj(first: bytes) -> bool:
     return False
 
 
-def _loaded(path: Path, text: bytes, *, rules: str) -> Counts:
+def _loaded(path: Path, blocks: Iterator[bytes], *, rules: str) -> Counts:
     """Return the counts that a summary in JSON carries."""
+    text = bytearray()
     try:
-        counts = counts_from_json(text, rules=rules)
+        for block in blocks:
+            text += block
+            if len(text) > _LARGEST_SUMMARY:
+                raise ValueError(f"it has more than {_LARGEST_SUMMARY:,} bytes")
+        counts = counts_from_json(bytes(text), rules=rules)
     except ValueError as error:
         raise InputError(
             f"{path} begins like the JSON of a summary and is not one: {error}. Name an index, or what "

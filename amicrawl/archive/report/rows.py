@@ -98,6 +98,7 @@ UNKNOWN = -1
 MOST_DIGITS = 13
 """Digits of the largest size that is believed: ten terabytes in one record."""
 
+NOT_A_DATE = "a time that is not a date"
 NOT_OF_CDX_SUMMARY = "not in the form that cdx-summary counts"
 
 CDXJ_FACETS = {
@@ -115,7 +116,8 @@ _LIKE_CDX_SUMMARY = re.compile(
     rb"(?:\s+[^\d\s]+(?=\s|$))?(?:\s+[^\d\s]+(?=\s|$))?(?:\s+(\d+)(?=\s|$))?"
 )
 _NUMBER = re.compile(rb"-|\d+")
-_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:(?!\d{1,5}/)")
+"""How a key without a host begins; before a port is a host."""
 MONTH_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 """The most days that each month has."""
 LEAP_DAY = 229
@@ -213,7 +215,7 @@ def time_of(text: bytes) -> int:
     is_date = year and 1 <= month <= 12 and 1 <= day <= MONTH_DAYS[month - 1]
     is_date = is_date and (month * 100 + day != LEAP_DAY or isleap(year))
     if not (is_date and time % 10**6 < 240000 and time % 10**4 < 6000 and time % 100 < 60):
-        raise ValueError("a time that is not a date")
+        raise ValueError(NOT_A_DATE)
     return time
 
 
@@ -221,8 +223,9 @@ def uniform_key(key: bytes) -> bytes:
     """Return *key* with its host reversed where it is an old `host/path`, else as it is."""
     if b")" in key or _SCHEME.match(key) or b"/" not in key:
         return key
-    host, _, path = key.partition(b"/")
-    return b",".join(reversed(host.split(b"."))) + b")/" + path
+    authority, _, path = key.partition(b"/")
+    host, colon, port = authority.partition(b":")
+    return b",".join(reversed(host.split(b"."))) + colon + port + b")/" + path
 
 
 def _named_status(text: bytes) -> int:

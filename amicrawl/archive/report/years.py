@@ -93,14 +93,19 @@ class Years:
         """Count what a line of such a summary has; ValueError where it is none."""
         key, _, text = line.partition(" ")
         try:
-            years = json.loads(text)
-            for year, fields in years.items():
-                kept = year[:4] if yearly else year
-                row = self._rows.setdefault(fold(key), {}).setdefault(kept, [0] * len(FIELDS))
-                for name, value in fields.items():
-                    row[FIELDS.index(name)] += int(value)
-        except (ValueError, AttributeError, TypeError, RecursionError) as error:
+            years = [
+                (year, [(FIELDS.index(name), int(value)) for name, value in fields.items()])
+                for year, fields in json.loads(text).items()
+                # Half a surrogate pair, which JSON can name, could not be printed.
+                if year.encode()
+            ]
+        except (ArithmeticError, ValueError, AttributeError, TypeError, RecursionError) as error:
             raise ValueError("not a line of a summary by year") from error
+        for year, numbers in years:
+            kept = year[:4] if yearly else year
+            row = self._rows.setdefault(fold(key), {}).setdefault(kept, [0] * len(FIELDS))
+            for at, number in numbers:
+                row[at] += number
 
     def lines(self, *, compact: bool = False) -> Iterator[str]:
         """Yield the summary, sorted by key; *compact* without zeros."""
@@ -227,7 +232,7 @@ def _columns(line: str, form: str) -> tuple[str, str, str, str, str | None, int]
     if len(words) < at[0]:
         raise ValueError("fewer columns than the format has")
     size = 0 if at[1] is None or words[at[1]] == "-" else words[at[1]]
-    if not str(size).isdigit():
+    if not (str(size).isascii() and str(size).isdigit()):
         raise ValueError("a size that is not a number")
     return words[0], words[1], words[2], words[3], words[4], int(size)
 
