@@ -294,6 +294,16 @@ def test_a_seed_that_is_listed_twice_counts_by_its_capture(name: str, tmp_path: 
     assert found[0] == found[1]
 
 
+@pytest.mark.parametrize("name", ["*", 'a"b', "a.b", "a\\b", "a/b", "a~b", "~1", "", "q'r", "0", "é"])
+def test_metadata_have_any_name(name: str, tmp_path: Path) -> None:
+    """An asterisk stood for all fields, and a quotation mark was an error that named the table."""
+    rows = [{"url": "u", "meta_json": json.dumps({name: "1", "other": "2"})}]
+    with QueryTable(write_rows(rows, tmp_path / "captures.parquet")) as table:
+        assert values_of(table.ask(named_query("captures_metadata"), {"name": name})) == [["u", "1"]]
+    with QueryTable(tmp_path / "captures.parquet") as table:
+        assert values_of(table.ask(named_query("captures_by_metadata"), {"name": name})) == [["1", 1, 0]]
+
+
 def test_robots_txt_is_no_seed_to_retry(tmp_path: Path) -> None:
     links = ["", "seed", "redirect", "robots", "link", "requisite"]
     rows = [{"url": f"http://a.test/{link}", "link": link, "status": 503} for link in links]

@@ -5,7 +5,7 @@
 -- parameter name (text) = source: the name of the field
 -- dialect: ours
 
-SELECT json_extract_string(meta_json, concat('$."', $name, '"')) AS value,
+SELECT json_extract_string(meta_json, concat('/', replace(replace($name, '~', '~0'), '/', '~1'))) AS value,
        count(*) AS fetches,
        count(*) FILTER (WHERE status BETWEEN 200 AND 299) AS succeeded
 FROM captures

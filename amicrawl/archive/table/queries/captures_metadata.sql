@@ -5,7 +5,7 @@
 -- parameter name (text) = source: the name of the field
 -- dialect: ours
 
-SELECT url, json_extract_string(meta_json, concat('$."', $name, '"')) AS value
+SELECT url, json_extract_string(meta_json, concat('/', replace(replace($name, '~', '~0'), '/', '~1'))) AS value
 FROM captures
 WHERE meta_json <> ''
 ORDER BY url, value
