@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from amicrawl.reading.framing import warc_head
+    from amicrawl.reading.framing import header_text, warc_head
     from amicrawl.reading.members import MemberBody, Members, RecordMember
     from amicrawl.reading.records import RECORD_TYPES, Broken, Record, paired, read_records, records_of
     from amicrawl.reading.unpacking import GZIP_MAGIC, ZSTD_MAGIC, Container
@@ -21,6 +21,7 @@ else:
         Record="records",
         RecordMember="members",
         ZSTD_MAGIC="unpacking",
+        header_text="framing",
         paired="records",
         read_records="records",
         records_of="records",
@@ -37,6 +38,7 @@ __all__ = [
     "Members",
     "Record",
     "RecordMember",
+    "header_text",
     "paired",
     "read_records",
     "records_of",

@@ -95,14 +95,23 @@ class RecordHead(NamedTuple):
     """What about it a strict reader would refuse; empty where nothing is."""
 
 
+def header_text(octets: bytes) -> str:
+    """Return *octets* as UTF-8, and each line of which that is not so as Latin-1: nothing is lost."""
+    try:
+        return octets.decode()
+    except UnicodeDecodeError:
+        lines = octets.split(b"\n")
+        return octets.decode("latin-1") if len(lines) == 1 else "\n".join(map(header_text, lines))
+
+
 def usual_fields(raw: bytes) -> dict[str, str] | None:
     """Return the fields of the WARC header *raw* where it is written as usual; None where it is not."""
-    return _usual_fields(raw.decode("utf-8", "replace")) if raw.startswith(_USUAL) else None
+    return _usual_fields(header_text(raw)) if raw.startswith(_USUAL) else None
 
 
 def warc_head(raw: bytes) -> RecordHead | None:
     """Return the header *raw*, which ends with its blank line; None where it is not WARC."""
-    text = raw.decode("utf-8", "replace")
+    text = header_text(raw)
     if raw.startswith(_USUAL) and (fields := _usual_fields(text)) is not None:
         return RecordHead(text[:8], fields, _length(fields.get("content-length", "")), "")
     first, *lines = text.split("\n")
@@ -171,7 +180,7 @@ def arc_head(line: bytes, *, major: int) -> RecordHead | None:
     match = _ARC.fullmatch(line)
     if match is None:
         return None
-    url, address, date, between, last = (part.decode("utf-8", "replace") for part in match.groups())
+    url, address, date, between, last = map(header_text, match.groups())
     kind = between.strip()
     if major == 2:
         kind = kind.partition(" ")[0]

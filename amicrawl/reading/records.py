@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 from amicrawl.errors import InputError
 from amicrawl.message import end_of_head, header_fields, is_interim, payload_blocks, status_of
 from amicrawl.reading.flow import FoundRecord, found_records
-from amicrawl.reading.framing import USUAL_GROUPS, usual_fields, warc_head
+from amicrawl.reading.framing import USUAL_GROUPS, header_text, usual_fields, warc_head
 from amicrawl.reading.unpacking import unpacked
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Record:
         if usual is None or (group := USUAL_GROUPS.get(name)) is None:
             return self.fields.get(name, otherwise)
         value = usual[group]
-        return otherwise if value is None else value.decode("utf-8", "replace").strip()
+        return otherwise if value is None else header_text(value).strip()
 
     @_Lazy
     def version(self) -> str:

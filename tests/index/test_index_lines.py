@@ -381,3 +381,18 @@ def test_a_blank_in_a_column_of_cdx_is_encoded_and_not_dropped(tmp_path: Path) -
     (line,) = lines_of(archive, IndexOptions(), Layout.CDX11)
     columns = line.split()
     assert (columns[2], columns[-1]) == (f"{SITE}/%C2%A0x".encode(), b"a%20b.warc.gz")
+
+
+@pytest.mark.parametrize("kind", ["WARC", "ARC"])
+def test_a_header_that_is_not_utf_8_is_read_as_latin_1(kind: str, tmp_path: Path) -> None:
+    if kind == "WARC":
+        record = warc("response", f"{SITE}/caf@", http(), WARC_Payload_Digest="é")
+    else:
+        record = arc(f"{SITE}/caf@", http())
+    archive = tmp_path / "x.gz"
+    archive.write_bytes(packed([record.replace(b"@", b"\xe9")]))
+    (line,) = lines_of(archive, IndexOptions())
+    found = parse_cdxj(line)
+    assert (found.key, found.fields["url"]) == ("org,example)/caf%c3%a9", f"{SITE}/café")
+    if kind == "WARC":
+        assert found.fields["digest"] == "é", "each line is read by itself"

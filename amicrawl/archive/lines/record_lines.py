@@ -18,6 +18,7 @@ from urllib.parse import urljoin
 
 from amicrawl.archive.lines.cdxj import CdxjLine, percent_encoded
 from amicrawl.archive.lines.post_key import keyed_by_body
+from amicrawl.reading import header_text
 from amicrawl.record import labelled
 from amicrawl.urls import surt
 
@@ -324,7 +325,7 @@ def _redirect(record: Record) -> str:
 
 def _http(record: Record | None, name: str) -> str:
     value = record.http_field(name.encode("latin-1", "replace")) if record is not None else None
-    return value.decode("utf-8", "replace") if value is not None else ""
+    return header_text(value) if value is not None else ""
 
 
 def _of_request(request: Record | None, name: str) -> str:

@@ -24,7 +24,7 @@ from amicrawl.archive.index.derivatives.file import (
 )
 from amicrawl.archive.index.derivatives.links import html_metadata
 from amicrawl.clock import warc_date
-from amicrawl.reading import Container
+from amicrawl.reading import Container, header_text
 from amicrawl.record import block_digest, target_uri
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def wat_of(record: Record, page: ExtractedPage | None, *, container: Container) 
 
 def _place(record: Record, container: Container) -> dict[str, Any]:
     found: dict[str, Any] = {
-        "Filename": text_of(record.path.name.encode("utf-8", "replace")),
+        "Filename": header_text(record.path.name.encode("utf-8", "replace")),
         "Compressed": container.is_compressed,
         "Offset": str(record.offset),
     }
@@ -125,7 +125,7 @@ def _header(record: Record) -> dict[str, Any]:
 def _fields(record: Record) -> Iterator[tuple[str, str]]:
     """Yield the fields of *record* as they are written; a folded line belongs to the one before."""
     name, value = "", ""
-    for line in text_of(record.head).replace("\r\n", "\n").split("\n")[1:]:
+    for line in header_text(record.head).replace("\r\n", "\n").split("\n")[1:]:
         if line[:1] in (" ", "\t") and name:
             value = f"{value} {line.strip()}"
             continue
@@ -213,7 +213,9 @@ def _request(record: Record) -> dict[str, Any]:
 def _http(record: Record, *, corrupt: bool) -> dict[str, Any]:
     body = record.body
     found: dict[str, Any] = {
-        "Headers": gathered((text_of(name), text_of(value)) for name, value in record.http_fields),
+        "Headers": gathered(
+            (header_text(name), header_text(value)) for name, value in record.http_fields
+        ),
         "Headers-Length": str(len(record.http_head)),
     }
     if corrupt:
@@ -262,11 +264,11 @@ def _block_fields(record: Record) -> Iterable[tuple[str, str]]:
 
 
 def _lines(record: Record) -> list[str]:
-    return text_of(record.block[:_FIELDS_LIMIT]).splitlines()[:_MOST_LINES]
+    return header_text(record.block[:_FIELDS_LIMIT]).splitlines()[:_MOST_LINES]
 
 
 def _first_line(head: bytes) -> str:
-    return text_of(head.lstrip(b"\r\n").partition(b"\n")[0]).strip()
+    return header_text(head.lstrip(b"\r\n").partition(b"\n")[0]).strip()
 
 
 def gathered(fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
@@ -281,14 +283,6 @@ def gathered(fields: Iterable[tuple[str, str]]) -> dict[str, Any]:
         else:
             found[name] = [before, value]
     return found
-
-
-def text_of(octets: bytes) -> str:
-    """Return *octets* as UTF-8 or, where they are none, as Latin-1: nothing of a header is lost."""
-    try:
-        return octets.decode()
-    except UnicodeDecodeError:
-        return octets.decode("latin-1")
 
 
 class WetFile:
