@@ -84,6 +84,10 @@ def test_the_head_of_a_page_is_told() -> None:
         ),
         ("<a name=x>no address</a>", []),
         (
+            "<a href='?a=1&copy=2&region=3&amp;b&copy;&#38;&#x26;' title='&copy &#0;'></a>",
+            [{"path": "A@/href", "url": "?a=1&copy=2&region=3&b©&&", "title": "© \ufffd"}],
+        ),
+        (
             "<a href=1>one<a href=2>two",
             [
                 {"path": "A@/href", "url": "1", "text": "one"},

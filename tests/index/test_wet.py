@@ -51,6 +51,7 @@ def text(page: str) -> str:
         ("a<!-- b", "a"),
         ("caf&eacute; &amp;amp; &#233;&#xE9; &nosuch; a&b", "café &amp; éé &nosuch; a&b"),
         ("a&nbsp;&nbsp;b", "a b"),
+        ("a&copyb&#0;c&#x0;d&#;e&#x;", "a©b\ufffdc\ufffdd&#;e&#x;"),
         ("<p title='a > b'>x", "x"),
         ('<p title="a > b" >x', "x"),
         ("1 < 2 <3 a<b", "1 < 2 <3 a"),
