@@ -41,7 +41,10 @@ Products = Annotated[str, typer.Option(help=f"Products to build, comma-separated
 Patience = Annotated[
     int,
     typer.Option(
-        min=1, help="Stop a worker process that reports nothing for so many seconds.", metavar="S"
+        min=1,
+        max=999_999,
+        help="Stop a worker process that reports nothing for so many seconds.",
+        metavar="S",
     ),
 ]
 

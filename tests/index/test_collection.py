@@ -545,3 +545,8 @@ def test_a_step_that_fails_leaves_no_mark_of_an_earlier_one(tmp_path: Path, step
     else:
         made = json.loads((out / "summary.json").read_bytes())
         assert report(out)["steps"][step]["captures"] == made["captures"] == 3
+
+
+def test_a_patience_that_no_clock_can_count_is_refused(tmp_path: Path) -> None:
+    done = run(tmp_path, "-o", tmp_path / "out", "--patience", "99999999999999")
+    assert (done.exit_code, done.exception.__class__) == (2, SystemExit)
