@@ -275,6 +275,14 @@ def test_a_shard_that_is_elsewhere_is_requested(tmp_path: Path) -> None:
         read(tmp_path)
 
 
+def test_locations_that_cannot_be_read_are_an_input_error(tmp_path: Path) -> None:
+    cluster(pages(3), tmp_path)
+    (tmp_path / "cluster.loc").unlink()
+    (tmp_path / "cluster.loc").mkdir()
+    with pytest.raises(InputError, match="cannot be read"):
+        Cluster(tmp_path / "cluster.idx")
+
+
 def test_a_shard_may_be_a_link_to_another_disk(tmp_path: Path) -> None:
     cluster(pages(5), tmp_path / "a")
     (tmp_path / "b").mkdir()

@@ -292,8 +292,11 @@ class Cluster:
         loc = self.path.with_suffix(".loc")
         if not loc.exists():
             return None
-        with loc.open("rb") as stream:
-            text = stream.read(_LONGEST_LOC).decode("utf-8", "replace")
+        try:
+            with loc.open("rb") as stream:
+                text = stream.read(_LONGEST_LOC).decode("utf-8", "replace")
+        except OSError as error:
+            raise InputError(f"{loc} cannot be read: {error}. Check path and permissions.") from error
         shards: dict[str, Path] = {}
         for number, line in enumerate(text.splitlines(), 1):
             name, *locations = line.split("\t")
