@@ -14,10 +14,11 @@ import pytest
 from dashboard.browsing import chromium, open_page, violations
 from hypothesis import given
 from hypothesis import strategies as st
+from report.summary_lines import cdx11, counts_of
 from report.test_summary_page import HOSTILE, Page, charts_without
 from typer.testing import CliRunner
 
-from amicrawl.archive.report import LiveFigures, figures_of, page_of_crawl
+from amicrawl.archive.report import LiveFigures, figures_of, overlap_of, page_of, page_of_crawl
 from amicrawl.archive.report.charts import Leaf, TimeColumn, _squarified, stacked_timeline, treemap
 from amicrawl.archive.report.document import chart_styles
 from amicrawl.cli import app
@@ -293,6 +294,27 @@ def test_the_page_breaks_no_rule_of_accessibility_and_prints_on_four_pages(
         shown.goto(page.as_uri())
         assert violations(shown) == []
         assert len(re.findall(rb"/Type\s*/Page[^s]", shown.pdf(format="A4"))) <= 4
+
+
+@pytest.mark.slow
+def test_on_a_phone_no_column_is_missing_but_bars_and_no_word_is_wider_than_the_page(
+    tmp_path: Path,
+) -> None:
+    directory = crawl(tmp_path / "c", ROWS, state="finished", finish_reason="x" * 300)
+    text = page_of_crawl(figures_of(directory), title="c")
+    counts = counts_of(cdx11())
+    both = page_of(counts, title="c", overlap=overlap_of(counts, counts))
+    for name, whole in (("report", text), ("summary", both)):
+        (tmp_path / f"{name}.html").write_text(whole, "utf-8")
+    with chromium() as browser, open_page(browser) as shown:
+        shown.set_viewport_size({"width": 400, "height": 800})
+        for name, column in (("report", "No response"), ("summary", "Other")):
+            shown.goto((tmp_path / f"{name}.html").as_uri())
+            heads = shown.locator("section > .scroll .names thead th")
+            hidden = [each.text_content() for each in heads.all() if not each.is_visible()]
+            assert set(hidden) == {"Share"}
+            assert column in heads.all_text_contents()
+            assert shown.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 def test_every_chart_of_a_report_has_its_unit_and_its_numbers_as_a_table(tmp_path: Path) -> None:

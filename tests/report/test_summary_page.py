@@ -243,6 +243,20 @@ def test_every_chart_has_its_unit_and_its_numbers_as_a_table(text: str) -> None:
     assert charts_without(text) == []
 
 
+@pytest.mark.parametrize(
+    ("url", "linked"),
+    [
+        ("http://a.example/\udce9", "http://a.example/%E9"),
+        ("http://a.example/\u202ex", "http://a.example/%E2%80%AEx"),
+        ("http://a.example/\ud800é", "http://a.example/%3Fé"),
+    ],
+)
+def test_a_sample_links_to_its_url_whatever_does_not_print_in_it(url: str, linked: str) -> None:
+    counts = counts_of(cdx11())
+    counts.samples = [counts.samples[0]._replace(url=url)]
+    assert f'/{linked}"' in page_of(counts, title="x")
+
+
 def test_a_collection_of_one_month_has_no_chart_of_months() -> None:
     lines = [cdx11(time=f"2026110{day}000000") for day in (1, 2)]
     assert "Captures by month" not in page_of(counts_of(*lines), title="x")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 from amicrawl.archive.report.charts import (
     Bar,
@@ -205,6 +206,17 @@ def _skipped(counts: Counts) -> Markup | None:
     return section("Skipped lines", table("By reason", ["Reason", "Lines"], rows, names=True))
 
 
+def _linked(url: str) -> str:
+    """Return *url* with what does not print percent-encoded: octets that are not UTF-8, too."""
+    return "".join(
+        each if each.isprintable() else quote(each.encode("utf-8", _errors(each))) for each in url
+    )
+
+
+def _errors(character: str) -> str:
+    return "surrogateescape" if "\udc80" <= character <= "\udcff" else "replace"
+
+
 def _samples(counts: Counts, most: int, replay: str) -> Markup | None:
     items = [
         element(
@@ -212,7 +224,7 @@ def _samples(counts: Counts, most: int, replay: str) -> Markup | None:
             None,
             element(
                 "a",
-                {"href": f"{replay}/{sample.time}/{sample.url}", "rel": "noreferrer noopener"},
+                {"href": f"{replay}/{sample.time}/{_linked(sample.url)}", "rel": "noreferrer noopener"},
                 sample.url,
             ),
             f" ({shown_date(sample.time)})",
