@@ -135,8 +135,9 @@ class RsyncBucket:
 
     def _run(self, *words: str) -> str:
         """Run rsync and return what it wrote; FileNotFoundError where something there is missing."""
-        # With its progress in a pipe, it ends by itself when this process is killed.
-        command = [self._program, f"--timeout={SILENCE}", "--secluded-args"]
+        # With its progress in a pipe, it ends by itself when this process is killed. The arguments are
+        # protected by the name that rsync before 3.2.6 has for that, too.
+        command = [self._program, f"--timeout={SILENCE}", "--protect-args"]
         command += ["--info=progress2", "--outbuf=N"]
         try:
             done = subprocess.run(  # noqa: S603  # words that were checked, and no shell
