@@ -8,7 +8,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -375,6 +375,26 @@ def test_a_lease_that_ran_out_is_left_to_its_owner_for_a_while(store: JobStore) 
     two = share.take("other", data=HERE, grace=long)
     assert isinstance(two, TakenPartition)
     assert two.lapsed
+
+
+def test_times_from_before_the_clock_of_redis_was_set_back_hold_nothing_up(store: JobStore) -> None:
+    """By an hour, they held a partition back, or had one given up for a worker that is gone, as long."""
+    share = shared(store, partitions=3)
+    one = taken(share, "a")
+    raw: Any = store.client
+    later = int(raw.time()[0] * 1000) + 3_600_000
+    raw.hset(share.keys.waiting, "gone", f"{later} {HERE} ")
+    two = taken(share, "a")
+    assert not any(share.tick(each.number, each.token, idle=False).give for each in (one, two))
+    store.client.delete(share.keys.lease(one.number))
+    raw.hset(share.keys.claim(one.number), "lapsed_at", later)
+    soon = timedelta(seconds=0.2)
+    taken(share, "b")
+    assert isinstance(share.take("b", data=HERE, grace=soon), NoPartition)
+    time.sleep(0.3)
+    again = share.take("b", data=HERE, grace=soon)
+    assert isinstance(again, TakenPartition)
+    assert again.number == one.number
 
 
 def test_a_partition_that_crashes_again_and_again_is_given_up_and_can_be_tried_again(

@@ -28,7 +28,8 @@ for i = 0, partitions - 1 do
       if c[7] then redis.call('HDEL', claim, 'lapsed_at') end
     elseif ms - (tonumber(c[7] or '') or ms) < grace then
       leased = leased + 1
-      if not c[7] then redis.call('HSET', claim, 'lapsed_at', ms) end
+      -- Anew where the clock was set back since.
+      if not c[7] or (tonumber(c[7]) or 0) > ms then redis.call('HSET', claim, 'lapsed_at', ms) end
     else
       failures = failures + 1
       standing = 'ready'
@@ -73,7 +74,7 @@ local home = redis.call('HMGET', claim, 'store', 'place')
 local asking = redis.call('HGETALL', KEYS[2])
 for k = 1, #asking, 2 do
   local at, theirs, reach = string.match(asking[k + 1], '^(%d+) (%S*) (.*)$')
-  if at and asking[k] ~= owner and ms - tonumber(at) < 3000 then
+  if at and asking[k] ~= owner and math.abs(ms - tonumber(at)) < 3000 then
     local fits = not home[1] or home[1] == theirs or (reach ~= '' and reach == home[2])
     if fits and (held[asking[k]] or 0) < (held[owner] or 0) then return {'none', leased, away, failed} end
   end

@@ -67,7 +67,7 @@ for _ in pairs(owners) do machines = machines + 1 end
 local asking = redis.call('HGETALL', KEYS[2])
 for k = 1, #asking, 2 do
   local at, store, place = string.match(asking[k + 1], '^(%d+) (%S*) (.*)$')
-  if at and ms - tonumber(at) < 3000 then
+  if at and math.abs(ms - tonumber(at)) < 3000 then
     if store == mine[5] then askers = askers + 1 end
     if asking[k] ~= mine[3] then
       if not owners[asking[k]] then machines = machines + 1 end
