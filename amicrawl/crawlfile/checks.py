@@ -145,11 +145,12 @@ def _schedule(sheet: Sheet) -> Iterator[Fault]:
 
 
 def _auth(sheet: Sheet) -> Iterator[Fault]:
+    given = sheet.refused | set(sheet.entries)
+    with_auth = {host_name(key[1]) for key in given if key[0] == HOST and key[2] == "auth"}
     for key, entry in sheet.entries.items():
-        if key[0] == HOST and key[2] in ("auth_port", "allow_plain"):
-            auth = (HOST, key[1], "auth")
-            if auth not in sheet.entries and auth not in sheet.refused:
-                yield entry.fault(f"{key[2]} says how auth is sent, and there is no auth for this host.")
+        is_about_it = key[0] == HOST and key[2] in ("auth_port", "allow_plain")
+        if is_about_it and host_name(key[1]) not in with_auth:
+            yield entry.fault(f"{key[2]} says how auth is sent, and there is no auth for this host.")
 
 
 def _settings(sheet: Sheet) -> Iterator[Fault]:

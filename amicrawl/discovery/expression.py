@@ -36,6 +36,9 @@ _LITERAL = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^A-Za-z0-9])+")
 _READ_OTHERWISE = re.compile(r"\{,[0-9]+\}")
 """What RE2 takes for characters, and Python for a number of repetitions."""
 _MEMORY = 64 << 20
+MOST_REPEATED = 100_000
+"""Characters that an expression may have with its repetitions written out, as `regex` does."""
+_TOKEN = re.compile(r"\\.|\[\^?\]?(?:[^\]\\]|\\.)*\]|\{(?P<times>[0-9]+)(?:,[0-9]*)?\}|.", re.DOTALL)
 
 
 class Expression:
@@ -51,6 +54,8 @@ class Expression:
         try:
             re.compile(text, re.ASCII)
             search = searching(text)
+            if search is None and _written_out(text) > MOST_REPEATED:
+                raise UsageError(f"{text!r} repeats more than {MOST_REPEATED:,} characters")
             self.engine = "regex" if search is None else "re2"
             """Which one searches: `re2` or `regex`."""
             self._search = search or regex.compile(text, regex.ASCII).search
@@ -79,6 +84,24 @@ class Expression:
                     SECONDS,
                 )
             return False
+
+
+def _written_out(text: str) -> int:
+    """Return how many characters *text* has about, with what it repeats written out."""
+    sizes, last = [0], 0
+    for token in _TOKEN.finditer(text):
+        if token[0] == "(":
+            sizes.append(0)
+            continue
+        if token["times"] is not None:
+            more = last * (int(token["times"]) - 1)
+        elif token[0] == ")" and len(sizes) > 1:
+            last, more = 0, sizes.pop()
+        else:
+            last, more = 0, 1
+        last += more
+        sizes[-1] += more
+    return sum(sizes)
 
 
 def searching(text: str) -> Callable[..., object] | None:

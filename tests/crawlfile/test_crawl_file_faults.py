@@ -344,6 +344,11 @@ def test_a_key_of_too_many_names_is_refused_at_its_line(tmp_path: Path, key: str
     assert said == "gov.toml, line 2: A key has more than 100 names (column 1)."
 
 
+def test_auth_is_found_in_whatever_spelling_its_host_is_named(tmp_path: Path) -> None:
+    text = "[host.'A.example.']\nauth = 'env:A'\n[host.'a.example']\nauth_port = 8443\n"
+    assert faults_of(tmp_path, f"public = false\n[seeds]\nfile = 's'\n{text}") == []
+
+
 def test_an_at_sign_behind_the_host_is_no_password(tmp_path: Path) -> None:
     assert faults_of(tmp_path, "public = false\n[seeds]\nurl = 'https://a.example?to=b@c'\n") == []
 

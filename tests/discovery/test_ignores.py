@@ -124,6 +124,17 @@ def test_an_expression_that_cannot_be_used_is_refused_and_stops_nothing(
     assert list(ignores) == ["/a/"]
 
 
+@pytest.mark.parametrize("text", ["x{99999999}", r"(?:(?:\d{1000}){1000}){1000}", "(?=[(]{400}){400}"])
+def test_an_expression_that_would_fill_the_memory_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="repeats more than 100,000 characters"):
+        Expression(text)
+
+
+def test_what_is_repeated_often_enough_is_searched() -> None:
+    assert Expression("(?=x)[0-9a-fx{]{8}(?:-[(]{4}){3}").found_in("xxxxxxxx-((((-((((-((((")
+    assert Expression("x{2000}").found_in("x" * 2000)
+
+
 def test_a_start_url_that_is_too_long_switches_its_placeholders_off(ignores: IgnoreSet) -> None:
     ignores.add("^{primary_url}")
     start = "http://a.example/" + "x" * 5000
