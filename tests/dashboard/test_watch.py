@@ -313,6 +313,18 @@ def test_patterns_that_several_add_at_once_are_all_kept(tmp_path: Path) -> None:
     assert sorted((tmp_path / "control" / "ignores").read_text().split()) == sorted(patterns)
 
 
+def test_a_pattern_more_than_a_crawl_takes_is_refused(tmp_path: Path) -> None:
+    """The page took it, and the crawl then followed no change of the file any more."""
+    crawl, ignores = watched(tmp_path), tmp_path / "control" / "ignores"
+    ignores.parent.mkdir()
+    ignores.write_text("".join(f"/{number}/\n" for number in range(1000)))
+    with pytest.raises(InputError, match="line 1001: more than 1000 patterns"):
+        crawl.change("ignore", "/calendar/")
+    ignores.write_text(f"# {'x' * 1024**2}\n")
+    with pytest.raises(InputError, match="would be larger than 1048576 bytes"):
+        crawl.change("ignore", "/calendar/")
+
+
 @pytest.mark.parametrize("pattern", ["", "  ", "# a remark"])
 def test_a_pattern_that_ignores_nothing_is_refused(tmp_path: Path, pattern: str) -> None:
     with pytest.raises(UsageError, match="ignores nothing"):

@@ -25,7 +25,13 @@ from amicrawl.crawl.policy import add_patterns
 from amicrawl.crawl.processes.specification import crawl_directory, is_child, specification
 from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.busy_hosts import BusyHosts
-from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile, count_in, seconds_in
+from amicrawl.crawl.watching.control_files import (
+    DIRECTORY,
+    ControlFile,
+    count_in,
+    few_enough,
+    seconds_in,
+)
 from amicrawl.crawl.watching.stopping import free_bytes, own_memory
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
@@ -54,7 +60,6 @@ STATUS = "status.json"
 """The file in that directory which the crawl itself writes."""
 _SOURCE = "control/ignores"
 _MOST_PER_HOST = 1000
-_MOST_PATTERNS = 1000
 _MOST_NAMES = 1000
 _MOST_REASONS = 50
 _HOSTS = 20
@@ -321,10 +326,7 @@ class Steering:
                 raise InputError(f"{file.path} says nothing to this crawl: it follows no links.")
             return
         ignores = following.selection.ignores
-        lines = file.lines() if file.is_there else []
-        if len(lines) > _MOST_PATTERNS:
-            number = lines[_MOST_PATTERNS][0]
-            raise InputError(f"{file.path}, line {number}: more than {_MOST_PATTERNS} patterns.")
+        lines = few_enough(file.path, file.lines()) if file.is_there else []
         in_force, before, added = self._run.in_force, set(self._layer.ignores), set[str]()
         try:
             for number, pattern in lines:

@@ -34,6 +34,7 @@ DIRECTORY = "control"
 """Where they are, in the output directory."""
 SIZE_LIMIT = 1024**2
 """Bytes of the largest file that is read."""
+_MOST_PATTERNS = 1000
 _LONGEST_DELAY = 24 * 3600
 _SHOWN = 60
 
@@ -117,14 +118,25 @@ def write_control(directory: Path, name: str, text: str | None, *, disk: Disk) -
         # A crawl of a list has no use for what judges patterns.
         from amicrawl.discovery import IgnoreSet  # noqa: PLC0415
 
-        for number, pattern in lines:
+        for number, pattern in few_enough(path, lines):
             try:
                 IgnoreSet().add(pattern)
             except UsageError as fault:
                 raise InputError(f"{path}, line {number}: {fault}") from fault
+    if len(text.encode()) > SIZE_LIMIT:
+        raise InputError(f"{path} would be larger than {SIZE_LIMIT} bytes.")
     with explained(path.parent, "created"):
         path.parent.mkdir(exist_ok=True)
     replace_file(path, text.encode(), disk=disk)
+
+
+def few_enough(path: Path, lines: Sequence[Line]) -> Sequence[Line]:
+    """Return the patterns in *lines* of *path*; raises InputError for too many."""
+    if len(lines) > _MOST_PATTERNS:
+        raise InputError(
+            f"{path}, line {lines[_MOST_PATTERNS][0]}: more than {_MOST_PATTERNS} patterns."
+        )
+    return lines
 
 
 def seconds_in(path: Path, lines: Sequence[Line]) -> float:
