@@ -423,6 +423,11 @@ def test_the_frontier_before_a_crawl_in_several_processes_is_not_taken_for_their
     assert "urls           5" in run("stats", part)
 
 
+def test_retry_counts_what_is_due_now(directory: Path) -> None:
+    assert as_json("retry", directory, "--status", "gone") == {"path": str(directory), "urls": 1}
+    assert as_json("retry", directory, "--status", "gone")["urls"] == 0
+
+
 def test_compact_forgets_only_what_went_before_the_horizon(file: Path, tmp_path: Path) -> None:
     out = tmp_path / "o.meguri"
     assert as_json("compact", file, "--gc", "--older-than", 10**5, "-o", out)["gone_dropped"] == 0

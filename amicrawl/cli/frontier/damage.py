@@ -75,7 +75,9 @@ Host = Annotated[
 ]
 
 
-def retry(directory: CrawlDirectory, *, status: Statuses = None, host: Host = None) -> None:
+def retry(
+    directory: CrawlDirectory, *, status: Statuses = None, host: Host = None, as_json: AsJson = False
+) -> None:
     """Queue URLs that returned no page again, for the next crawl into DIRECTORY.
 
     Those are all that failed, are gone, are forbidden by robots.txt or were withheld. No crawl may be
@@ -90,7 +92,8 @@ def retry(directory: CrawlDirectory, *, status: Statuses = None, host: Host = No
         hour=hour_now(),
         disk=Disk(),
     )
-    typer.echo(_sentence(number, directory))
+    facts = {"path": str(directory), "urls": number}
+    print_lines([json_text(facts) if as_json else harmless(_sentence(number, directory))])
 
 
 def _sentence(number: int, directory: Path) -> str:
