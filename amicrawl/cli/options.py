@@ -14,6 +14,7 @@ from enum import StrEnum
 from functools import wraps
 from importlib.util import find_spec
 from inspect import Parameter, signature
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
@@ -75,9 +76,25 @@ AsOneObject = Annotated[bool, typer.Option("--json", help="Print one JSON object
 
 
 def json_text(found: Any) -> str:
-    """Return *found* as one line of JSON that a terminal cannot mistake for commands."""
+    """Return *found* as one line of JSON that a terminal cannot mistake for commands.
+
+    JSON has no number for a float that is not finite, which a file may have: it is a word.
+    """
+    try:
+        text = json.dumps(found, allow_nan=False)
+    except ValueError:
+        text = json.dumps(_with_words(found))
     # In ASCII, DEL is all that JSON leaves raw and a terminal may obey.
-    return json.dumps(found).replace("\x7f", "\\u007f")
+    return text.replace("\x7f", "\\u007f")
+
+
+def _with_words(found: Any) -> Any:
+    """Return *found* with a word for each float that is not finite."""
+    if isinstance(found, dict):
+        return {name: _with_words(value) for name, value in found.items()}
+    if isinstance(found, (list, tuple)):
+        return [_with_words(value) for value in found]
+    return str(found) if isinstance(found, float) and not isfinite(found) else found
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
+import struct
 import sys
 import time
 from pathlib import Path
@@ -23,7 +25,9 @@ from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
 from amicrawl.meguri import dump_pieces
+from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.partition import Partition, columns_of
+from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
 from amicrawl.meguri.format.strings import ArenaBuilder, pack_robots
 from amicrawl.meguri.format.verification import read_partition
@@ -421,6 +425,19 @@ def test_the_frontier_before_a_crawl_in_several_processes_is_not_taken_for_their
     with pytest.raises(InputError, match=f"has not ended.* such as {part}"):
         run(words[0], directory / place, *words[1:])
     assert "urls           5" in run("stats", part)
+
+
+def test_a_footer_with_no_number_prints_json_all_the_same(file: Path) -> None:
+    with FrontierFile.open(file) as opened:
+        written = struct.pack("<f", opened.stats.bytes_per_url)
+    content = file.read_bytes()
+    length = struct.unpack_from("<I", content, len(content) - 12)[0]
+    regions, footer = content[: -12 - length], content[-12 - length : -12]
+    footer = footer.replace(written, struct.pack("<f", math.nan))
+    trailer = struct.pack("<II", length, crc32c(footer)) + b"MEG1"
+    file.write_bytes(regions + footer + trailer)
+    for words in (("stats", file), ("inspect", file)):
+        assert json.loads(run(*words, "--json"), parse_constant=pytest.fail)["bytes_per_url"] == "nan"
 
 
 def test_retry_counts_what_is_due_now(directory: Path) -> None:
