@@ -231,7 +231,7 @@ def _rules_of_directory(directory: Path) -> Rules:
         settings, asked = dict(said["settings"]), dict(said["asked"])
     except (ValueError, KeyError, TypeError) as error:
         raise InputError(f"{directory / FILE_NAME} is not what a crawl writes: {error!r}.") from error
-    given = {PREFIX + name.upper(): value for name, value in settings.items() if value is not None}
+    given = {PREFIX + str(name).upper(): value for name, value in settings.items() if value is not None}
     # Another version may have had others.
     config = CrawlConfig.from_settings({name: given[name] for name in given if name in SETTINGS})
     return Rules(config, _starts_of(directory), str(asked.get("depth", "inf")), directory)

@@ -132,6 +132,8 @@ class HistoryFile:
         self._disk = disk
         self._limit = limit
         self._size = 0
+        self._before = b""
+        """What ends the line before, which may be torn."""
         self._next = 0.0
         self.every = 1.0
         """Seconds between two moments."""
@@ -164,23 +166,28 @@ class HistoryFile:
     def _append(self, line: dict[str, Any]) -> None:
         written = orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE)
         if self._size + len(written) > self._limit:
-            self.every *= 2
-            self._replace([*_thinned(_lines(self._path), round(self.every)), line])
+            if self._replace([*_thinned(_lines(self._path), round(2 * self.every)), line]):
+                self.every *= 2
             return
         try:
             with self._path.open("ab", buffering=0) as file:
-                self._disk.write(file.fileno(), written)
+                self._disk.write(file.fileno(), self._before + written)
             self._size += len(written)
+            self._before = b""
         except OSError:
-            return
+            # A part of the line may be there, as on a disk that is full.
+            self._before = b"\n"
 
-    def _replace(self, lines: Iterable[dict[str, Any]]) -> None:
+    def _replace(self, lines: Iterable[dict[str, Any]]) -> bool:
+        """Write the file anew; return whether it was written."""
         text = b"".join(orjson.dumps(line, option=orjson.OPT_APPEND_NEWLINE) for line in lines)
         try:
             replace_file(self._path, text, disk=self._disk)
             self._size = len(text)
+            self._before = b""
         except OutputError:
-            return
+            return False
+        return True
 
 
 def _thinned(lines: list[dict[str, Any]], every: int) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 from typing import TYPE_CHECKING
 
@@ -67,6 +68,44 @@ def test_a_year_stays_within_the_limit_evenly_spread_and_with_its_starts(tmp_pat
     gaps = [later - sooner for sooner, later in itertools.pairwise(last)]
     assert max(gaps) <= 4 * min(gaps)
     assert last[-1] - last[0] > 2500
+
+
+class DiskFullAtTimes(Disk):
+    """A disk that is full while `is_full` says so; half of what is written then is there."""
+
+    is_full = False
+
+    def write(self, descriptor: int, block: bytes | memoryview) -> int:
+        if self.is_full:
+            super().write(descriptor, block[: len(block) // 2])
+            raise OSError(errno.ENOSPC, "full")
+        return super().write(descriptor, block)
+
+
+def test_a_disk_that_was_full_costs_no_line_behind_it(tmp_path: Path) -> None:
+    disk = DiskFullAtTimes()
+    file = HistoryFile(tmp_path, disk=disk)
+    file.begin(1000.0)
+    disk.is_full = True
+    file.note(1001.0, "running", {"ok": 1})
+    disk.is_full = False
+    file.end(1002.0, "finished", {"ok": 2})
+    history = read_history(tmp_path)
+    assert [moment.at for moment in history.moments] == [1002.0]
+    assert history.runs[0].reason == "finished"
+
+
+def test_a_disk_that_is_full_makes_moments_no_rarer(tmp_path: Path) -> None:
+    disk = DiskFullAtTimes()
+    file = HistoryFile(tmp_path, disk=disk, limit=2000)
+    file.begin(1000.0)
+    second = itertools.count(1001)
+    while (tmp_path / HISTORY_NAME).stat().st_size < 1960:
+        file.note(next(second), "running", {"ok": 1})
+    before, disk.is_full = file.every, True
+    for _ in range(500):
+        file.note(next(second), "running", {"ok": 1})
+    assert file.every == before
 
 
 def test_a_torn_last_line_and_lines_of_others_are_passed_over(tmp_path: Path) -> None:
