@@ -466,6 +466,20 @@ def test_the_server_responds_in_each_form(server: CdxServer) -> None:
     assert body == b"20200101000000\n20200101000001\n"
 
 
+def test_an_index_that_is_cut_while_it_is_served_costs_the_response_and_not_the_server(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = plain(pages(30_000), tmp_path / "x.cdxj")
+    with CdxServer(("127.0.0.1", 0), [SortedFile(path)]) as server:
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
+        os.truncate(path, 1000)
+        for _ in range(2):
+            status, _, body = requested(server, url="http://example.com/p025000")
+            assert (status, body) == (500, b'{"message": "The index cannot be read."}\n')
+        server.shutdown()
+    assert "the file was cut while it was in use" in capsys.readouterr().err
+
+
 def test_a_url_may_be_sent_as_it_is_typed(tmp_path: Path) -> None:
     line = 'com,example)/%c3%a9 20200101000000 {"url": "http://example.com/é"}'.encode()
     source = SortedFile(plain([line], tmp_path / "x.cdxj"))

@@ -1,65 +1,92 @@
-"""Sorted lines in a file, found by binary search over a memory map. Reads only.
+"""Sorted lines in a file, found by binary search. Reads only.
 
 Lines are in byte order (as `LC_ALL=C sort` leaves them) and end in LF. Nothing is read but what a search
-touches, so a file larger than memory costs as little as a small one. Threads may share a map: nothing
-here has a position. Whether the lines are in order is not checked as a whole; `is_in_order` looks at
-some of them.
+touches, so a file larger than memory costs as little as a small one. Threads may share it: nothing here
+has a position. There is no map of memory, which would end the process where the file is cut. Whether the
+lines are in order is not checked as a whole; `is_in_order` looks at some of them.
 """
 
 from __future__ import annotations
 
-import mmap
+import os
+import weakref
 from typing import TYPE_CHECKING
 
-from amicrawl.errors import InputError
+from amicrawl.errors import DamagedFileError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
 _PROBES = 64
+_STEP = 1 << 10
+"""Bytes that are read to find one line."""
+_BLOCK = 64 << 10
+"""Bytes that are read of many."""
 
 
 class SortedLines:
     """The lines of one file; each is addressed by the offset of its first byte."""
 
     def __init__(self, path: Path) -> None:
-        """Map *path*; InputError where it cannot be read."""
+        """Open *path*; InputError where it cannot be read."""
         self.path = path
-        self._bytes: mmap.mmap | bytes = b""
         try:
-            with path.open("rb") as stream:
-                # A map of no bytes is an error of the system's.
-                if stream.seek(0, 2):
-                    self._bytes = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else str(error)
-            raise InputError(f"{path} cannot be read: {reason}. Check path and permissions.") from error
-        self.size = len(self._bytes)
-        """Bytes of the file."""
+            with path.open("rb", buffering=0) as stream:
+                self._descriptor = os.dup(stream.fileno())
+        except OSError as error:
+            raise InputError(
+                f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
+            ) from error
+        self._close = weakref.finalize(self, os.close, self._descriptor)
+        self.size = os.fstat(self._descriptor).st_size
+        """Bytes of the file when it was opened."""
 
     def close(self) -> None:
-        """Give the map up."""
-        if isinstance(self._bytes, mmap.mmap):
-            self._bytes.close()
-        self._bytes, self.size = b"", 0
+        """Close the file."""
+        self.size = 0
+        self._close()
 
     def line_at(self, offset: int) -> bytes:
         """Return the line that begins at *offset*, without its LF; empty at the end of the file."""
-        return bytes(self._bytes[offset : self.after(offset)]).removesuffix(b"\n")
+        return self._lines_at(offset, _STEP).partition(b"\n")[0]
 
     def after(self, offset: int) -> int:
         """Return where the line behind the one at *offset* begins; at the last one, the file's size."""
-        end = self._bytes.find(b"\n", offset)
-        return self.size if end < 0 else end + 1
+        return min(offset + len(self.line_at(offset)) + 1, self.size)
 
     def before(self, offset: int) -> int:
         """Return where the line before the one at *offset* begins; 0 where there is none."""
-        return self._bytes.rfind(b"\n", 0, max(0, offset - 1)) + 1
+        return self.start_of_line(max(0, offset - 1))
 
     def start_of_line(self, offset: int) -> int:
         """Return where the line that byte *offset* is part of begins."""
-        return self._bytes.rfind(b"\n", 0, offset) + 1
+        step = _STEP
+        while offset:
+            begin = max(0, offset - step)
+            found = self._bytes(begin, offset - begin).rfind(b"\n")
+            if found >= 0:
+                return begin + found + 1
+            offset, step = begin, 2 * step
+        return 0
+
+    def _lines_at(self, offset: int, size: int) -> bytes:
+        """Return about *size* bytes from *offset* on, and as many more as one line takes."""
+        data = self._bytes(offset, size)
+        while b"\n" not in data and offset + len(data) < self.size:
+            data += self._bytes(offset + len(data), len(data))
+        return data
+
+    def _bytes(self, offset: int, size: int) -> bytes:
+        """Return *size* bytes, or those up to the end; DamagedFileError where that has come nearer."""
+        size = min(size, self.size - offset)
+        try:
+            data = os.pread(self._descriptor, size, offset) if size > 0 else b""
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be read: {error.strerror or error}.") from error
+        if len(data) < size:
+            raise DamagedFileError(self.path, offset, "the file was cut while it was in use")
+        return data
 
     def first_not(self, is_before: Callable[[bytes], bool], *, start: int = 0) -> int:
         """Return where the first line from *start* on is of which *is_before* is false.
@@ -82,9 +109,16 @@ class SortedLines:
     def between(self, start: int, end: int) -> Iterator[tuple[int, bytes]]:
         """Yield offset and line of the lines that begin in [*start*, *end*)."""
         while start < end:
-            line = self.line_at(start)
-            yield start, line
-            start += len(line) + 1
+            lines = self._lines_at(start, _BLOCK).split(b"\n")
+            # What is behind the last LF is the beginning of a line, but for the last one of the file.
+            cut = lines.pop() if len(lines) > 1 else b""
+            if cut and start + sum(map(len, lines)) + len(lines) + len(cut) >= self.size:
+                lines.append(cut)
+            for line in lines:
+                if start >= end:
+                    return
+                yield start, line
+                start += len(line) + 1
 
     def is_in_order(self, *, up_to: bytes = b"\n", start: int = 0) -> bool:
         """Return whether some lines, taken from all over the file, and their neighbours are in order.

@@ -13,7 +13,7 @@ Of the same family is `cdxj-gzip-1.0`, the index inside WACZ packages: one file 
 whose first line names it and whose others have the place as JSON.
 
 What is read is taken for hostile: a line that does not follow this raises ValueError with the reason.
-The index of blocks is searched in a memory map; the blocks that can hold a line are neighbours, and up
+The index of blocks is searched where it is; the blocks that can hold a line are neighbours, and up
 to ten of them are read at once. A shard has to lie in the directory of the index or below it: an index
 from elsewhere cannot make us open other files. Locations on other machines are not followed.
 """
