@@ -184,7 +184,7 @@ def stacked_timeline(columns: Sequence[TimeColumn], classes: Mapping[str, str], 
             line: dict[str, object] = {
                 "x1": at,
                 "x2": at,
-                "y1": "2",
+                "y1": "16",
                 "y2": f"{16 + room:.1f}",
                 "class": "mark",
             }
