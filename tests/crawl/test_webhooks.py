@@ -225,3 +225,8 @@ def test_a_crawl_that_could_not_begin_is_told_of_with_its_fault(tmp_path: Path) 
     assert (told["exit_code"], told["exit"]) == (4, "OUTPUT")
     assert "cannot be created" in told["fault"]
     assert told["files"] == []
+
+
+@pytest.mark.parametrize("host", ["hooks..example", f"{'a' * 64}.example"])
+def test_a_host_that_no_name_server_can_be_given_is_a_reason_like_any_other(host: str) -> None:
+    assert deliver(receiver(f"http://{host}/"), b"{}", delivery="d-1", waits=()) == "UnicodeError"

@@ -169,8 +169,8 @@ def _attempt(
     try:
         connection.request("POST", to.target, body, dict(headers))
         status = connection.getresponse().status
-    except (OSError, http.client.HTTPException) as error:
-        # Only the kind of a HTTPException: it may quote what the server sent.
+    except (OSError, http.client.HTTPException, UnicodeError) as error:
+        # Only the kind of the others: they may quote what the server sent, or a name that is none.
         said = str(error) if isinstance(error, OSError) else ""
         return f"{type(error).__name__}{f': {said}' if said else ''}", False
     finally:
