@@ -200,9 +200,10 @@ class PartitionState:
         A row whose URL is not the one that its key stands for would have another page fetched for it.
         References of the others that lead into damage lead nowhere from here on.
         """
-        if IDENTITY not in self.meta or self._damaged_from is None:
+        named, dropped = self.meta.get(IDENTITY), 0
+        identity = next((each for each in Identity if each.value.encode("ascii") == named), None)
+        if identity is None or self._damaged_from is None:
             return 0
-        identity, dropped = Identity(self.meta[IDENTITY].decode("ascii")), 0
         for number in numbers:
             row = self.rows.get(number)
             if max(row.url_ref, row.etag_ref, row.redirect_ref) < self._damaged_from:

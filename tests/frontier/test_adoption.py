@@ -12,7 +12,7 @@ from urls.vectors import VECTOR_FILES
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
-from amicrawl.frontier import Source
+from amicrawl.frontier import Offer, Source
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.format.partition import Partition, columns_of
@@ -21,6 +21,7 @@ from amicrawl.meguri.format.verification import read_partition
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
 from amicrawl.meguri.rows import HostRow, UrlRow
 from amicrawl.meguri.store.generations import begin_with
+from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey, host_key, seed_key, url_key
 
 if TYPE_CHECKING:
@@ -169,6 +170,24 @@ def test_a_row_with_what_is_not_known_here_is_crawled_like_others(tmp_path: Path
     seed = dispatch.offer.seed
     assert (seed.url, seed.last_modified, dispatch.offer.source) == (url, "", Source.LINK)
     frontier.close()
+
+
+@pytest.mark.parametrize("identity", [b"weird", b"\xff\xfe"])
+def test_an_unknown_way_to_tell_urls_apart_is_refused_behind_damage_too(
+    tmp_path: Path, identity: bytes
+) -> None:
+    meta = {b"amicrawl.identity": identity}
+    frontier = frontier_on(LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta=meta))
+    for url in LINKED:
+        frontier.offer(Offer(Seed(url), url_key(url, Identity.CANONICAL), Source.LINK))
+    frontier.flush()
+    frontier.abandon()
+    log = tmp_path / "p" / "log-2"
+    block = bytearray(log.read_bytes())
+    block[20] ^= 1
+    log.write_bytes(block)
+    with pytest.raises(InputError, match=r"not known here.*frontier rebuild"):
+        LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta={})
 
 
 @pytest.mark.parametrize("identity", [b"weird", b"\xff\xfe"])
