@@ -235,6 +235,16 @@ class TestBothInMemoryAndSetAside:
         assert result.puids == ["fmt/99", "fmt/99"]
         assert (result.counts.by_key, result.counts.records_unused) == (2, 0)
 
+    @pytest.mark.parametrize("of_line", [{"filename": "a.warc.gz", "offset": "7"}, {"offset": "7"}])
+    def test_an_offset_without_a_file_separates_nothing(
+        self, of_line: dict[str, str], tmp_path: Path, held: int | None
+    ) -> None:
+        """Whether it did hung on whether other records of the sidecar, and of the part, had a file."""
+        sides = [side_line("fmt/1", offset="8"), side_line("fmt/1", filename="b.warc.gz", offset="9")]
+        for several in (sides, sides[:1]):
+            result = merge_lines(tmp_path, [line(**of_line)], several, held=held)
+            assert result.puids == ["fmt/1"]
+
     def test_by_key_only_the_last_record_wins_and_every_line_gets_it(
         self, tmp_path: Path, held: int | None
     ) -> None:

@@ -123,12 +123,12 @@ class _Rivals:
     def of(self, line: JoinKeys) -> list[_Candidates]:
         """Return the records that nothing distinguishes from *line*."""
         names = _named(line)
-        if "filename" not in names:
-            # An offset says nothing without its file.
-            names = tuple(name for name in names if name != "offset")
         found = []
         for theirs in self._by_named:
             both = tuple(name for name in names if name in theirs)
+            if "filename" not in both:
+                # An offset says nothing without its file.
+                both = tuple(name for name in both if name != "offset")
             alike = self._by(theirs, both).get(_values(line, both))
             if alike is not None:
                 found.append(alike)
