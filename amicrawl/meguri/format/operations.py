@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.meguri.format.faults import FileFault, Malformed
-from amicrawl.meguri.format.partition import KeyOrder, Partition
+from amicrawl.meguri.format.partition import Partition
 from amicrawl.meguri.format.schema import HOST_COLUMNS, HOST_REFERENCES, URL_COLUMNS, URL_REFERENCES
 from amicrawl.meguri.format.strings import ArenaBuilder
 from amicrawl.meguri.shard import shard_of
@@ -49,6 +49,15 @@ def merge(*partitions: Partition) -> Partition:
     the one that begins lowest.
     """
     parts = sorted(partitions, key=lambda part: part.host_key_lo)
+    last = -1
+    for part in parts:
+        keys = np.concatenate([part.urls["host_key"], part.hosts["host_key"]])
+        if len(keys) and int(keys.min()) <= last:
+            raise Malformed(
+                "the partitions share a range of host keys, so their rows cannot follow upon each other",
+                fault=FileFault.NOT_SORTED,
+            )
+        last = int(keys.max()) if len(keys) else last
     merged = _gathered(
         parts[0],
         [part.arena for part in parts],
@@ -56,14 +65,6 @@ def merge(*partitions: Partition) -> Partition:
         [part.hosts for part in parts],
     )
     merged.host_key_hi = max(part.host_key_hi for part in parts)
-    try:
-        KeyOrder("URL", equal_keys=True).add(merged.urls["host_key"], merged.urls["path_key"])
-        KeyOrder("host", equal_keys=True).add(merged.hosts["host_key"])
-    except Malformed as fault:
-        raise Malformed(
-            "the partitions share a range of host keys, so their rows cannot follow upon each other",
-            fault=FileFault.NOT_SORTED,
-        ) from fault
     return merged
 
 

@@ -99,6 +99,15 @@ def test_partitions_that_share_hosts_are_not_merged(whole: Partition) -> None:
     assert raised.value.fault is FileFault.NOT_SORTED
 
 
+def test_partitions_that_share_the_last_host_of_one_are_not_merged(whole: Partition) -> None:
+    host = int(whole.hosts["host_key"][3])
+    low, high = split(whole, host)[0], split(whole, host + 1)[1]
+    shared = split(split(whole, host)[1], host + 1)[0]
+    for parts in ((shared, shared), (low, shared, shared), (shared, high, shared)):
+        with pytest.raises(Malformed, match="share a range of host keys"):
+            merge(*parts)
+
+
 def test_gone_rows_that_are_spared_stay(whole: Partition) -> None:
     gone = np.flatnonzero(whole.urls["status"] == 6)
     assert len(gone) == 2
