@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import json
+import random
 import signal
 import subprocess
 import sys
@@ -62,6 +64,22 @@ def test_standard_input_becomes_text_that_says_what_was_skipped() -> None:
     assert (done.returncode, done.stderr) == (ExitCode.DONE, "")
     assert " Total WARC Records Size  1.2 kB or more \n" in done.stdout
     assert " a number of columns that no layout has     1 \n" in done.stdout
+
+
+@pytest.mark.parametrize("packed", [gzip.compress, bz2.compress])
+def test_packed_standard_input_that_breaks_off_is_counted_up_to_there(
+    packed: Callable[[bytes], bytes],
+) -> None:
+    lines = "".join(f"{cdx11(key=f'com,example)/{random.random()}')}\n" for _ in range(60_000)).encode()
+    whole = packed(lines)
+    command = [sys.executable, "-m", "amicrawl", "summary", "-"]
+    done = warm_processes.run(
+        command, capture_output=True, input=whole[: len(whole) * 3 // 4], timeout=90, check=False
+    )
+    assert done.returncode == ExitCode.DAMAGED, done.stderr
+    assert b"-, byte " in done.stderr
+    assert b"it cannot be unpacked any further" in done.stderr
+    assert b" Total Captures in CDX " in done.stdout
 
 
 def test_ctrl_c_ends_it_with_the_code_of_what_was_stopped() -> None:

@@ -193,9 +193,11 @@ def _blocks(stream: Any, path: Path, size: int) -> Iterator[bytes]:
                 fault = InputError(f"{path} cannot be read: {error.strerror or error}.")
             else:
                 reason = f"it cannot be unpacked any further ({error}); what came before is read"
-                fault = DamagedFileError(path, stream.tell(), reason)
+                # A pipe does not say where it is.
+                at = whole + sum(map(len, pieces))
+                fault = DamagedFileError(path, at, reason)
                 if isinstance(stream, igzip.IGzipFile) and path != STDIN:
-                    pieces += _until_fault(path, whole + sum(map(len, pieces)))
+                    pieces += _until_fault(path, at)
         whole += sum(map(len, pieces))
         if pieces:
             yield b"".join(pieces)
