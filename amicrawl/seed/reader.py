@@ -183,7 +183,7 @@ def _lines(blocks: Iterable[bytes]) -> int:
     count, last = 0, b"\n"
     for block in blocks:
         count += block.count(b"\n")
-        last = block[-1:]
+        last = block[-1:] or last  # what unpacks may give an empty one
     return count + (last != b"\n")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 
 from amicrawl.seed import SeedFormat, count_entries
 
@@ -16,12 +17,14 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize(
-    ("text", "count"), [(b"", 0), (b"a\n", 1), (b"a\nb", 2), (b"a\n" * 100_000, 100_000)]
+    ("text", "count"),
+    [(b"", 0), (b"a\n", 1), (b"a\nb", 2), (b"a\n" * 100_000, 100_000), (b"a\n" * 200_000, 200_000)],
 )
 def test_lines_are_counted_packed_or_not(tmp_path: Path, text: bytes, count: int) -> None:
     (tmp_path / "plain.txt").write_bytes(text)
     (tmp_path / "packed.txt.gz").write_bytes(gzip.compress(text))
-    for name in ("plain.txt", "packed.txt.gz"):
+    (tmp_path / "packed.txt.zst").write_bytes(zstandard.compress(text))
+    for name in ("plain.txt", "packed.txt.gz", "packed.txt.zst"):
         assert count_entries(str(tmp_path / name), SeedFormat.LINES) == count
 
 
