@@ -70,6 +70,8 @@ def make_table_of(
         # A collection without captures is one, too.
         report = error.report
         out.remove()
+        if out.path is not None:
+            _remove(out.path.with_name(out.path.name + OPEN_SUFFIX))
     facts = asdict(report)
     return {
         name: facts[name]

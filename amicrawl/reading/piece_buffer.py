@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 LINE_ENDS = b"\r\n"
 MOST_LINE_ENDS = 1 << 20
 """Bytes of line ends that are passed at a time: a small member may stand for gigabytes of them."""
+MOST_UNITS = 200_000
+"""Units that may be at hand: each takes more memory than the byte that it may stand for."""
 _LINE_ENDS = re.compile(rb"[\r\n]*")
 _MOST_ENDS = 64
 """Ends of units that are remembered before those are forgotten that have been passed."""
@@ -71,8 +73,11 @@ class PieceBuffer:
         return self._base + len(self._data)
 
     def _more(self) -> bool:
-        """Append the next piece; False at the end of the file, and where a fault cuts the flow."""
-        if self._fault is not None:
+        """Append the next piece; False at the end of the file, and where a fault cuts the flow.
+
+        So do too many units: what is behind them is read on its own.
+        """
+        if self._fault is not None or len(self._units) > MOST_UNITS:
             return False
         piece = next(self._pieces, None)
         return piece is not None and self._take(piece)

@@ -9,6 +9,7 @@ import re
 import time
 import tracemalloc
 import zlib
+from itertools import chain, repeat
 from typing import TYPE_CHECKING
 
 import pytest
@@ -18,9 +19,11 @@ from hypothesis import strategies as st
 from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed, unexpected, warc
 
 from amicrawl.errors import InputError
+from amicrawl.reading.flow import found_records
 from amicrawl.reading.framing import ARC_LINE, next_arc, next_warc, warc_head
+from amicrawl.reading.piece_buffer import MOST_UNITS
 from amicrawl.reading.records import Broken, Record, read_records
-from amicrawl.reading.unpacking import PIECE, unpacked
+from amicrawl.reading.unpacking import PIECE, Piece, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -320,6 +323,19 @@ def test_memory_does_not_grow_with_a_record(tmp_path: Path) -> None:
         tracemalloc.stop()
     assert len(found) == 2
     assert peak < 80_000_000
+
+
+def test_a_record_in_very_many_members_is_read_as_far_as_they_may_be_held() -> None:
+    head = warc("response", block=bytes(10_000_000)).partition(b"\0")[0]
+    units = chain([head], repeat(b"y", 2 * MOST_UNITS))
+    pieces = (Piece(at, data, at + 1, "") for at, data in enumerate(units))
+    reasons: list[str] = []
+    (found,) = found_records(
+        pieces, peek=None, broken=lambda _, reason: reasons.append(reason), block_cap=1 << 20
+    )
+    assert found.block_length == MOST_UNITS
+    assert not found.whole
+    assert reasons[-1] == "no record begins here"
 
 
 def test_a_file_made_of_faults_is_left_after_a_thousand(tmp_path: Path) -> None:

@@ -448,6 +448,7 @@ def test_why_lines_are_not_in_table_or_summary_is_in_the_report(tmp_path: Path) 
         "  summary: 0 captures, 1 skipped",
         "    1 line not in the summary: a time that is not a date",
     ]
+    assert not [*out.glob("*.open")]
     mark = out / "done/steps/table.json"
     for spoilt in ("null", "[]", "3", '{"rows": "x"}', '{"rows_by_reason": 3}', '{"damaged": 7}'):
         mark.write_text(json.dumps({**json.loads(mark.read_text()), "said": json.loads(spoilt)}))
