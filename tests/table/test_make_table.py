@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import zlib
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import duckdb
@@ -25,9 +27,6 @@ from amicrawl.archive.table.schema import place_of
 from amicrawl.cli import app
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 DESCRIBED = """
 url_surtkey VARCHAR
@@ -498,6 +497,15 @@ def test_every_line_that_is_whole_before_a_cut_gives_a_row(count: int, cut: int,
     whole = zlib.decompressobj(31).decompress(packed).count(b"\n")
     assert 0 < whole <= count
     assert make_table([source], tmp_path / "table", disk=Disk()).rows == whole
+
+
+def test_a_pipe_is_refused(tmp_path: Path) -> None:
+    """As of `<(zcat ...)` in a shell: it ended the command with a traceback."""
+    reading, writing = os.pipe()
+    os.close(writing)
+    with pytest.raises(InputError, match="is a pipe"):
+        make_table([Path(f"/dev/fd/{reading}")], tmp_path / "table", disk=Disk())
+    os.close(reading)
 
 
 def test_a_table_is_not_written_over(tmp_path: Path) -> None:

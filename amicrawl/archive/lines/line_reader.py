@@ -226,6 +226,10 @@ def _opened(path: Path) -> Iterator[tuple[BufferedReader, Any]]:
             f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
         ) from error
     with stream:
+        if path != STDIN and not stream.seekable():
+            raise InputError(
+                f"{path} is a pipe, and may be read more than once. Write it to a file first."
+            )
         head = stream.peek(len(_BZIP2))
         if head.startswith(_GZIP):
             with cast("Any", igzip).IGzipFile(fileobj=stream) as unpacked:
