@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from amicrawl.cli.crawl import Target, target_of
+from amicrawl.cli.crawl_target import Target, target_of
 from amicrawl.errors import InputError, UsageError
 
 TOML = "public = false\n[seeds]\nfile = 's'\n"

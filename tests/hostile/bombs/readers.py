@@ -44,7 +44,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("frontier/row_strings.py", "meguri/store/generations.py", "cli/frontier/lookup.py"),
     ),
     "crawl file": (
-        *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl.py"),
+        *("crawlfile/lines.py", "crawlfile/reading.py", "cli/crawl_target.py"),
         *("cli/share/__init__.py", "fleet/jobs/crawl/specification.py"),
     ),
     "a directory of a crawl": (
