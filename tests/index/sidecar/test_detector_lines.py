@@ -9,7 +9,7 @@ import pytest
 from amicrawl.archive.index.sidecar.detectors import installed_detectors
 from amicrawl.cli.derivatives import show_detectors
 
-BARE = ["amicrawl signatures 2", "declared", "soft404 1"]
+BARE = ["amicrawl signatures 3", "declared", "soft404 1"]
 
 
 Shown = Callable[..., list[str]]

@@ -263,6 +263,13 @@ def test_without_the_packages_types_and_declared_character_sets_are_told() -> No
     assert (found.puid, found.languages, found.soft_404) == ("", None, None)
 
 
+@pytest.mark.parametrize(
+    "words", [b"BMW builds cars", b"MZ did, too", b"Convert WEBP", b"We show AVI films", b"ID3 tags"]
+)
+def test_a_text_that_begins_with_the_letters_of_a_format_is_one_by_our_table(words: bytes) -> None:
+    assert Signatures().identify(words, is_whole=True).media_type == "text/plain"
+
+
 @pytest.mark.parametrize(("content", "puid", "media_type"), BEGINNINGS[:5])
 def test_our_table_agrees_with_libmagic(content: bytes, puid: str, media_type: str) -> None:
     assert Signatures().identify(content, is_whole=True).media_type == media_type

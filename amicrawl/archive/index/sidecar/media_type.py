@@ -65,6 +65,8 @@ _SIGNATURES: tuple[tuple[int, bytes, str], ...] = (
     (0, b"FWS", "application/x-shockwave-flash"),
 )
 """Offset, bytes there, media type as libmagic has it; the first that is met counts."""
+_OF_LETTERS = frozenset({"application/pdf", "application/postscript", "text/rtf"})
+"""Those that a file of letters alone may be of; of the others, `BMW` and `MZ is` are none."""
 _XML_DIALECTS = (
     (b"<svg", "image/svg+xml"),
     (b"<html", "text/html"),
@@ -166,15 +168,17 @@ class Signatures:
     """The formats of the web, by a table."""
 
     name = "amicrawl"
-    version = "signatures 2"
+    version = "signatures 3"
 
     def identify(self, content: bytes, *, is_whole: bool) -> TypeIdentity:
         """Return the media type of *content*."""
         del is_whole  # the beginning is enough
-        for offset, signature, media_type in _SIGNATURES:
-            if content.startswith(signature, offset):
-                return TypeIdentity(media_type)
         head = content[:_HEAD]
+        is_text = not _BINARY.search(head)
+        for offset, signature, media_type in _SIGNATURES:
+            may_be_words = is_text and signature.isascii() and media_type not in _OF_LETTERS
+            if content.startswith(signature, offset) and not may_be_words:
+                return TypeIdentity(media_type)
         if head.startswith(_WIDE_MARKS):
             head = head[2:].replace(b"\x00", b"")
         head = head.removeprefix(b"\xef\xbb\xbf")
