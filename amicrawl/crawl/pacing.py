@@ -71,7 +71,7 @@ class Pacing:
             self.addresses = AddressPace(config.address_delay, self.gates, breaker)
         self._crawl_delays: dict[int, dict[str, float]] = {}
         """By host and origin, the seconds that a robots.txt demands."""
-        self.robots_waits: dict[int, float] = {}
+        self.robots_waits: OrderedDict[int, float] = OrderedDict()
         """Until when hosts wait whose robots.txt was not available; the latest 10,000 of them."""
         self.bandwidth: Bandwidth | None = None
         """None where there is no cap."""
@@ -165,7 +165,7 @@ class Pacing:
         self.robots_waits.pop(ticket.host, None)
         self.robots_waits[ticket.host] = until
         if len(self.robots_waits) > _MOST_WAITS:
-            del self.robots_waits[next(iter(self.robots_waits))]
+            self.robots_waits.popitem(last=False)
 
     def admit(self, ticket: Ticket, url: str, now: float) -> bool:
         """Let the request for *url* go; False where it is not its turn at its address.

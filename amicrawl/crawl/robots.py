@@ -24,6 +24,7 @@ import json
 import logging
 import os
 import time
+from collections import OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -114,7 +115,8 @@ class RobotsMiddleware:
         self._has_closed = False
         self._has_passed = False
         """Whether an origin was passed, and may have to be requested once it responds."""
-        self._met: dict[str, float] = {}
+        # A plain dict looks for its first entry behind all that were removed: 15 us with so many.
+        self._met: OrderedDict[str, float] = OrderedDict()
         """When what is known expires, by origins whose delay is kept and whose sitemaps were offered."""
         self._policy = run.config.robots
         # A project that says ROBOTSTXT_OBEY itself means all hosts, whatever our setting is.
@@ -183,7 +185,7 @@ class RobotsMiddleware:
         self._met.pop(origin, None)
         self._met[origin] = verdict.expires
         if len(self._met) > _MOST_MET:
-            del self._met[next(iter(self._met))]
+            self._met.popitem(last=False)
         self._slow_down(origin, verdict, url)
         if is_first and verdict.rules is not None and verdict.rules.sitemaps:
             for act in self._run.on_sitemaps:

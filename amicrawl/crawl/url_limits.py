@@ -8,6 +8,7 @@ crawl was killed, from nought for its pages.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 
 from amicrawl.crawl.links import REQUISITE
@@ -44,7 +45,7 @@ class UrlLimits:
         self._of_host = of_host
         self._of_page = of_page
         self._key_of = key_of
-        self._counts: dict[str, int] = {}
+        self._counts: OrderedDict[str, int] = OrderedDict()
         self._revisits = Revisits()
 
     def are_reached(self, frontier: DurableFrontier, host: int) -> bool:
@@ -76,7 +77,7 @@ class UrlLimits:
         if count >= self._of_page:
             return False
         if not count and len(self._counts) >= _PAGES:
-            del self._counts[next(iter(self._counts))]
+            self._counts.popitem(last=False)
         self._counts[page] = count + 1
         return True
 

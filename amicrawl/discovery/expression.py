@@ -33,7 +33,7 @@ TIMEOUTS_BORNE = 20
 
 _PRINTABLE = "".join(map(chr, range(0x21, 0x7F)))
 _LITERAL = re.compile(r"(?:[^\\.^$*+?{}\[\]|()]|\\[^A-Za-z0-9])+")
-_READ_OTHERWISE = re.compile(r"\{,[0-9]+\}")
+_READ_OTHERWISE = re.compile(r"\{,[0-9]*\}")
 """What RE2 takes for characters, and Python for a number of repetitions."""
 _MEMORY = 64 << 20
 MOST_REPEATED = 100_000

@@ -13,6 +13,7 @@ import queue
 import socket
 import threading
 import time
+from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -66,7 +67,7 @@ class Resolver:
     def __init__(self, source: AddressSource, *, keep_missing: float = 10.0) -> None:
         self._source = source
         self._keep_missing = keep_missing
-        self._known: dict[str, tuple[LookupResult, float]] = {}
+        self._known: OrderedDict[str, tuple[LookupResult, float]] = OrderedDict()
         self._pending: dict[str, asyncio.Future[LookupResult]] = {}
 
     async def addresses(self, host: str, *, within: float) -> LookupResult:
@@ -107,7 +108,7 @@ class Resolver:
                 self._known.pop(host, None)
                 self._known[host] = (result, time.monotonic() + holds)
                 if len(self._known) > _CACHE_SIZE:
-                    del self._known[next(iter(self._known))]
+                    self._known.popitem(last=False)
             self._finish(host, result)
 
         self._source.look_up(host, done)
