@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from archive_reading import rows
-from guests.guest_runs import both, target_of
+from guests.guest_runs import both, run, target_of
 from loopback import page
 
 if TYPE_CHECKING:
@@ -69,3 +69,11 @@ def test_a_file_that_is_larger_than_what_our_own_spiders_keep_comes_whole(tmp_pa
         assert stored.stat().st_size == length
     (row,) = rows(tmp_path / "archived" / "ami-out")
     assert not row["truncated"]
+
+
+def test_a_length_of_thousands_of_digits_costs_no_capture(tmp_path: Path) -> None:
+    said = b"HTTP/1.1 200 OK\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\nwhole"
+    archived = run("large.py", lambda _: said, tmp_path, has_line=True)
+    (row,) = rows(archived.archive)
+    assert (row["status"], row["body_length"]) == (200, 5)
+    assert [stored.read_bytes() for stored in (tmp_path / "files" / "full").iterdir()] == [b"whole"]
