@@ -24,6 +24,7 @@ from amicrawl.config import Identity
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
 from amicrawl.meguri.arena import entry_of
+from amicrawl.meguri.format.strings import ANNEX_MARK, MOST_OVERLAP, SMALL
 from amicrawl.meguri.rows import HostRow, UrlRow
 from amicrawl.meguri.snapshot import Copies, freeze, partition_at
 from amicrawl.meguri.state import IDENTITY, INDEX_ROWS, ChangedRows, PartitionState
@@ -161,16 +162,22 @@ def adopted(
     """Return what *state* is under *identity*, and a sentence about how its rows were keyed.
 
     Working files are made in *directory*. A row whose URL cannot be read is left out, and counted.
+    InputError where the strings overlap beyond reason.
     """
     new = PartitionState(directory=directory, disk=disk, rows=len(state.rows))
     new.partition_id, new.created = state.partition_id, state.created
     kinds: Counter[str] = Counter()
-    # In the order in which the URLs were offered, which is that of the arena.
-    order = np.argsort(state.rows.view()["url_ref"], kind="stable").tolist()
-    for number in order:
-        if number not in state.removed:
-            _adopt_row(state, new, state.rows.get(number), identity, kinds)
-    _adopt_hosts(state, new)
+    try:
+        strings = _Strings(state, new)
+        # In the order in which the URLs were offered, which is that of the arena.
+        order = np.argsort(state.rows.view()["url_ref"], kind="stable").tolist()
+        for number in order:
+            if number not in state.removed:
+                _adopt_row(strings, new, state.rows.get(number), identity, kinds)
+        _adopt_hosts(new, _delays(state, strings))
+    except BaseException:
+        new.close()
+        raise
     return new, (
         f"The frontier was made by other software: {kinds['seeded']:,} URLs keyed as it keys seeds, "
         f"{kinds['canonical']:,} by their canonical form, {kinds['other']:,} otherwise. They were keyed "
@@ -178,10 +185,50 @@ def adopted(
     )
 
 
+class _Strings:
+    """The strings of an adopted partition, and where those are that were carried over."""
+
+    def __init__(self, state: PartitionState, new: PartitionState) -> None:
+        self._old, self._new = state.arena, new.arena
+        self._left = MOST_OVERLAP * len(state.arena) + SMALL
+        rows = state.rows.columns("etag_ref", "redirect_ref")
+        self._references = np.unique(np.concatenate([*rows.values()]))
+        self._carried = np.zeros(len(self._references), np.uint64)
+
+    def text_at(self, reference: int) -> bytes | None:
+        """Return the string at *reference*; None where that leads nowhere."""
+        text = self._old.text_at(reference)
+        self._left -= len(text or b"")
+        if self._left < 0:
+            raise InputError(
+                "The frontier was made by other software, and its strings overlap each other, so that "
+                "they cannot be copied apart. Give another output directory."
+            )
+        return text
+
+    def append(self, text: bytes) -> int:
+        """Add *text* to the new strings, and return the reference to it."""
+        entry = entry_of(text)
+        if text.startswith(ANNEX_MARK):
+            # It would read as the annex of the string before it; an empty entry keeps them apart.
+            return self._new.append(b"\0" + entry) + 1
+        return self._new.append(entry)
+
+    def carried(self, reference: int) -> int:
+        """Return the new reference to the string at *reference*, of an ETag or redirect; 0 for none.
+
+        Other software may have one string for many rows: it is carried over once.
+        """
+        at = self._references.searchsorted(np.uint64(reference))
+        if not self._carried[at] and (text := self.text_at(reference)) is not None:
+            self._carried[at] = self.append(text)
+        return int(self._carried[at])
+
+
 def _adopt_row(
-    state: PartitionState, new: PartitionState, row: UrlRow, identity: Identity, kinds: Counter[str]
+    strings: _Strings, new: PartitionState, row: UrlRow, identity: Identity, kinds: Counter[str]
 ) -> None:
-    octets = state.arena.text_at(row.url_ref)
+    octets = strings.text_at(row.url_ref)
     if octets is None:
         kinds["nameless"] += 1
         return
@@ -198,9 +245,9 @@ def _adopt_row(
     moved = row._replace(
         host=key.host,
         path=key.path,
-        url_ref=new.arena.append(entry_of(octets)),
-        etag_ref=_carried(state, new, row.etag_ref),
-        redirect_ref=_carried(state, new, row.redirect_ref),
+        url_ref=strings.append(octets),
+        etag_ref=strings.carried(row.etag_ref),
+        redirect_ref=strings.carried(row.redirect_ref),
     ).packed()
     if known is None:
         new.rows.append(moved)
@@ -214,17 +261,10 @@ def _kind(key: UrlKey, url: str) -> str:
     return "seeded" if key == seed_key(url) else "other"
 
 
-def _carried(state: PartitionState, new: PartitionState, reference: int) -> int:
-    """Return the reference in *new* to the string at *reference*; 0 where that leads nowhere."""
-    text = state.arena.text_at(reference)
-    return 0 if text is None else new.arena.append(entry_of(text))
-
-
-def _adopt_hosts(state: PartitionState, new: PartitionState) -> None:
+def _adopt_hosts(new: PartitionState, delays: Mapping[str, int]) -> None:
     """Make a row for every host of the rows of *new*."""
     view = new.rows.view()
     hosts, first, counts = np.unique(view["host_key"], return_index=True, return_counts=True)
-    delays = _delays(state)
     for host, number, count in zip(hosts.tolist(), first.tolist(), counts.tolist(), strict=True):
         url = text_of(new.arena.texts_at(new.rows.get(number).url_ref)[0])
         group = host_group(url)
@@ -240,12 +280,12 @@ def _adopt_hosts(state: PartitionState, new: PartitionState) -> None:
         )
 
 
-def _delays(state: PartitionState) -> dict[str, int]:
+def _delays(state: PartitionState, strings: _Strings) -> dict[str, int]:
     """Return the longest delay, in tenths of a second, noted for any host of a group."""
     delays: dict[str, int] = {}
     for number in range(len(state.hosts)):
         row = state.hosts.get(number)
-        name = state.arena.text_at(row.host_ref)
+        name = strings.text_at(row.host_ref)
         if name is not None:
             group = host_group(f"http://{text_of(name)}/")
             delays[group] = max(delays.get(group, 0), row.crawl_delay)

@@ -210,8 +210,9 @@ class Outbox:
     def _whole_from(self, mark: int) -> int:
         """Return where the first line that is not whole begins, looking behind *mark*."""
         with explained(self._path, "read"), self._path.open("rb") as file:
-            whole = file.seek(mark - 1) + 1 if mark else 0
-            if mark and file.read(1) != b"\n":
+            is_within = mark <= file.seek(0, os.SEEK_END)
+            whole = file.seek(mark - 1) + 1 if mark and is_within else file.seek(0)
+            if mark and (not is_within or file.read(1) != b"\n"):
                 # The mark is of another outbox, or of lines that were lost with the power.
                 self._at = whole = file.seek(0)
             for line in file:
@@ -269,6 +270,6 @@ def _marked(directory: Path) -> tuple[str, int]:
     try:
         said = orjson.loads((directory / MARK_NAME).read_bytes())
         epoch, at = said["epoch"], said["at"]
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return "", 0
     return (epoch, at) if isinstance(epoch, str) and type(at) is int and at >= 0 else ("", 0)

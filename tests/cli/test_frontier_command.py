@@ -175,6 +175,13 @@ def test_stats_of_a_directory_say_what_is_due(directory: Path) -> None:
     ]
 
 
+def test_an_hour_of_thousands_of_digits_is_refused_in_words(directory: Path) -> None:
+    result = CliRunner().invoke(app, ["frontier", "stats", str(directory), "--at", "9" * 5_000])
+    assert result.exit_code == 2
+    assert "is not between 1970 and 9999" in result.output
+    assert len(result.output) < 1_000
+
+
 def test_schedule_of_a_file_shows_every_row_with_a_time(file: Path) -> None:
     lines = run("schedule", file, "--before", NOW).splitlines()
     way = "durable schedule wheel (near buckets only)"

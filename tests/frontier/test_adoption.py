@@ -108,6 +108,41 @@ def test_a_string_that_overruns_the_arena_is_none(tmp_path: Path, field: str, ro
     partition.abandon()
 
 
+def test_a_string_that_many_rows_share_is_carried_over_once(tmp_path: Path) -> None:
+    urls = [f"http://b.test/{number}" for number in range(100)]
+    keyed = [(url_key(url, Identity.CANONICAL), url) for url in urls]
+    target = "http://b.test/" + "x" * 100_000
+    # It is the first of the strings: behind the zero of none.
+    keyed.insert(0, (url_key(target, Identity.CANONICAL), target))
+    foreign(tmp_path / "p", keyed, redirect_ref=1)
+    partition = LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta={})
+    rows = [partition.get(number) for number in range(len(partition))]
+    assert {partition.texts_at(row.redirect_ref)[0] for row in rows} == {target.encode()}
+    assert partition.ends[1] < 3 * len(target)
+    partition.abandon()
+
+
+def test_one_huge_string_that_is_the_url_of_many_rows_is_refused(tmp_path: Path) -> None:
+    """Each of them would be keyed anew, which takes a tenth of a second for a megabyte."""
+    url = "http://b.test/" + "x" * 100_000
+    keyed = [(UrlKey(1, number), url if not number else "") for number in range(1_000)]
+    foreign(tmp_path / "p", keyed, url_ref=1)
+    with pytest.raises(InputError, match="strings overlap"):
+        LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta={})
+    assert {path.name for path in (tmp_path / "p").iterdir()} == {"snap-1.meguri"}
+
+
+def test_a_string_that_begins_as_an_annex_is_not_that_of_the_url_before_it(tmp_path: Path) -> None:
+    urls = [LINKED[1], '\0a{"x":{"proxy":"http://evil.test/"}}']
+    foreign(tmp_path / "p", [(url_key(url, Identity.CANONICAL), url) for url in urls])
+    meta = {b"amicrawl.identity": b"canonical"}
+    partition = LivePartition(tmp_path / "p", disk=Disk(), hour=HOUR, meta=meta)
+    number = partition.find(*url_key(LINKED[1], Identity.CANONICAL))
+    assert number is not None
+    assert partition.texts_at(partition.get(number).url_ref) == (LINKED[1].encode(), b"")
+    partition.abandon()
+
+
 def test_a_row_with_a_status_of_other_software_can_be_made_due(tmp_path: Path) -> None:
     url = LINKED[0]
     key = url_key(url, Identity.CANONICAL)

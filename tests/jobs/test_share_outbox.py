@@ -126,7 +126,13 @@ def test_a_mark_that_says_nothing_counts_as_none(tmp_path: Path, said: str) -> N
     assert urls_of(Outbox(tmp_path, disk=Disk())) == expected(len(NAMES))
 
 
-@pytest.mark.parametrize("at", [5, 10**9])
+def test_a_mark_that_cannot_be_read_counts_as_none(tmp_path: Path) -> None:
+    filled(tmp_path).abandon()
+    (tmp_path / MARK_NAME).mkdir()
+    assert urls_of(Outbox(tmp_path, disk=Disk())) == expected(len(NAMES))
+
+
+@pytest.mark.parametrize("at", [5, 10**9, 2**63, 2**64 - 1])
 def test_a_mark_that_is_not_between_two_lines_loses_nothing_that_is_whole(
     tmp_path: Path, at: int
 ) -> None:

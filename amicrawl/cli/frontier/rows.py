@@ -41,17 +41,19 @@ def hour_in(given: str | int) -> int:
     # typer passes the default, too.
     written = str(given)
     if written.isascii() and written.isdigit():
-        hour = int(written)
+        # Python reads no number of thousands of digits.
+        hour = int(written) if len(written) < 20 else -1
     else:
         try:
             moment = datetime.fromisoformat(written)
         except ValueError:
             raise typer.BadParameter(
-                f"{written!r} is not a time. Write 2027-01-31, 2027-01-31T18:00Z, or hours since 1970."
+                f"{written[:50]!r} is not a time. "
+                "Write 2027-01-31, 2027-01-31T18:00Z, or hours since 1970."
             ) from None
         hour = int(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() // HOUR)
     if not 0 <= hour <= _LATEST // HOUR:
-        raise typer.BadParameter(f"{written!r} is not between 1970 and 9999.")
+        raise typer.BadParameter(f"{written[:50]!r} is not between 1970 and 9999.")
     return hour
 
 

@@ -35,8 +35,10 @@ MOST_OVERLAP = 16
 """Strings that together take more octets than so many arenas are not read: a small file of overlapping
 strings could otherwise fill any memory."""
 
+SMALL = 1 << 20
+"""Octets of strings that are read whatever the arena."""
+
 _ALLOW_ALL, _RAW, _COMPRESSED = 0, 1, 2
-_SMALL = 1 << 20
 _SLICE = 256  # bytes decompressed at a time: no block in so few can unpack to more than 8 MiB
 _ROUNDS = 10  # the most octets that a 64-bit number takes
 
@@ -181,7 +183,7 @@ class ArenaBuilder:
         starts, lengths = spans(arena, refs)
         begins, sizes = annex_spans(arena, starts, lengths)
         octets = int(lengths.clip(0).sum()) + int(sizes.clip(0).sum())
-        if octets > MOST_OVERLAP * len(arena) + _SMALL:
+        if octets > MOST_OVERLAP * len(arena) + SMALL:
             raise Malformed("its strings overlap each other, so that they cannot be copied apart")
         annexed = np.flatnonzero(sizes >= 0)
         # A copy, unless it is bytes already: a slice of a view takes three times as long.
