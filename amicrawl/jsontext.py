@@ -1,7 +1,11 @@
-"""JSON whose values are counted before it is parsed: three bytes can become a dictionary."""
+"""JSON of ours, read and written.
+
+What is read has its values counted before it is parsed: three bytes can become a dictionary.
+"""
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -42,3 +46,15 @@ def parsed_file(path: Path, *, loads: Callable[[bytes], Any] = orjson.loads) -> 
     if len(content) > LARGEST_FILE:
         raise ValueError(f"it has more than {LARGEST_FILE:,} bytes")
     return parsed(content, loads=loads)
+
+
+def written(value: Any, *, option: int = orjson.OPT_APPEND_NEWLINE) -> bytes:
+    """Return *value* as JSON, as orjson does with *option*.
+
+    What is not UTF-8 in it, such as a byte of the name of a directory, becomes a question mark.
+    """
+    try:
+        return orjson.dumps(value, default=str, option=option)
+    except orjson.JSONEncodeError:
+        text = json.dumps(value, default=str, ensure_ascii=False)
+        return orjson.dumps(orjson.loads(text.encode("utf-8", "replace")), option=option)

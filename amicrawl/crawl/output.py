@@ -148,10 +148,13 @@ def names_nobody(config: CrawlConfig, user_agent: str) -> bool:
 
 def _make_directory(directory: Path) -> None:
     try:
+        str(directory).encode()
         directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
+    except (OSError, UnicodeEncodeError) as error:
+        # pyarrow opens no file by such a name.
+        reason = error.strerror if isinstance(error, OSError) else "its name is not UTF-8"
         raise OutputError(
-            f"Output directory {directory} cannot be created: {error.strerror}. "
+            f"Output directory {directory} cannot be created: {reason}. "
             "Choose another one: -o, -a out= or AMICRAWL_OUT."
         ) from error
 

@@ -33,7 +33,7 @@ from amicrawl import __version__
 from amicrawl.clock import warc_date
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError
-from amicrawl.jsontext import parsed
+from amicrawl.jsontext import parsed, written
 from amicrawl.listing.files import DEFAULT_PREFIX, SealedFile, described_warc
 from amicrawl.listing.uploaded import is_plain, read_manifest
 
@@ -147,7 +147,7 @@ class CrawlJson:
     def _write(self) -> None:
         self._json["files"] = list(self._files.values())
         options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE
-        content = orjson.dumps(self._json, default=str, option=options)
+        content = written(self._json, option=options)
         replace_file(self._directory / FILE_NAME, content, disk=self._disk)
 
 

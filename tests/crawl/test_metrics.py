@@ -102,6 +102,10 @@ def test_a_running_crawl_is_measured_and_bears_malformed_requests(running: Runni
     assert head_only.endswith(b"\r\n\r\n")
     assert send(port, b"POST /metrics HTTP/1.1\r\nHost: [::1]:1\r\n\r\n").startswith(b"HTTP/1.1 405 ")
 
+    for host in (b"[::1]", b"127.0.0.1", b"LOCALHOST:80"):
+        loopback = send(port, b"HEAD /metrics HTTP/1.1\r\nHost: %b\r\n\r\n" % host)
+        assert loopback.startswith(b"HTTP/1.1 200 "), host
+
     # A page in a browser whose name was rebound to this address gets nothing.
     rebound = send(port, b"GET /metrics HTTP/1.1\r\nHost: evil.example:80\r\n\r\n")
     assert rebound.startswith(b"HTTP/1.1 421 ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import os
 import re
 import socket
 import threading
@@ -15,7 +16,7 @@ import pytest
 import warm_processes
 from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
 
-from amicrawl.crawl.watching.webhooks import deliver, receiver, signature
+from amicrawl.crawl.watching.webhooks import deliver, notice, receiver, signature
 from amicrawl.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -212,6 +213,19 @@ def test_every_webhook_is_told_once_the_files_are_sealed(tmp_path: Path) -> None
     assert KEY.decode() not in everything
     assert "s3cret-hook" not in everything
     assert "s3cret-path" not in done.stderr
+
+
+def test_names_that_are_not_utf8_are_recorded_and_the_end_is_notified(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / os.fsdecode(b"s\xff.txt"), [server.url])
+        done = crawl(seeds, tmp_path / "out")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert "s?.txt" in (tmp_path / "out" / "crawl.json").read_text()
+    said = json.loads(notice(crawl={"directory": os.fsdecode(b"/out\xff")}, counts={}, sealed=[]))
+    assert said["directory"] == "/out?"
+    done = crawl(seeds, tmp_path / os.fsdecode(b"out\xff"))
+    assert done.returncode == ExitCode.OUTPUT
+    assert "its name is not UTF-8" in done.stderr
 
 
 def test_a_crawl_that_could_not_begin_is_told_of_with_its_fault(tmp_path: Path) -> None:

@@ -244,8 +244,8 @@ def _serves(head: bytes, *, loopback: bool) -> bool:
     for line in head.split(b"\r\n")[1:]:
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"host":
-            host = value.strip().decode("latin-1").rsplit(":", 1)[0].strip("[]").lower()
-            return is_loopback(host)
+            host = value.strip().decode("latin-1")
+            return is_loopback(host[1:].partition("]")[0] if host[:1] == "[" else host.partition(":")[0])
     # HTTP/1.0 has no Host; a browser always sends one.
     return True
 

@@ -28,7 +28,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
-import orjson
 from scrapy import signals
 from scrapy.exceptions import NotConfigured
 
@@ -36,6 +35,7 @@ from amicrawl import __version__
 from amicrawl.crawl.extensions import CrawlExtension, before_shutdown
 from amicrawl.crawlfile import resolve
 from amicrawl.errors import InputError, UsageError
+from amicrawl.jsontext import written
 from amicrawl.threads import on_a_thread
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def notice(
 ) -> bytes:
     """Return the body: *crawl* as it is, the counts, and the files; of many, the last thousand."""
     files = [{"name": file.name, "size": file.size, "sha256": file.sha256} for file in sealed]
-    return orjson.dumps(
+    return written(
         {
             "event": "crawl-ended",
             "software": f"amicrawl/{__version__}",
@@ -114,8 +114,7 @@ def notice(
             "counts": dict(counts),
             "files": files[-_FILES_TOLD:],
             "files_sealed": len(files),
-        },
-        option=orjson.OPT_APPEND_NEWLINE,
+        }
     )
 
 
