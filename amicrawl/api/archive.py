@@ -271,7 +271,7 @@ class Archive:
         """
         requested = fetchable(url)
         names = {url, requested.url, requested.wire_url} if isinstance(requested, Fetchable) else {url}
-        wanted = pc.field("url").isin(sorted(names))
+        wanted = pc.field("url").isin(sorted(name for name in names if _is_text(name)))
         return sorted(self.query(wanted), key=lambda capture: capture.fetched_at)
 
     def query(self, condition: pc.Expression | None = None, **equal: object) -> Iterator[Capture]:
@@ -327,7 +327,10 @@ class Archive:
         if unknown := equal.keys() - set(CAPTURES.names):
             raise UsageError(f"There is no column {', '.join(sorted(unknown))} in an index of captures.")
         for name, value in equal.items():
-            condition = _both(condition, pc.field(name) == value)
+            try:
+                condition = _both(condition, pc.field(name) == value)
+            except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+                raise UsageError(f"{value!a} cannot be compared with {name}: {error}") from error
         for batch in capture_batches(self.path):
             if condition is None:
                 yield batch
@@ -361,6 +364,11 @@ def open_archive(path: str | os.PathLike[str]) -> Archive:
 
 def _both(one: pc.Expression | None, other: pc.Expression) -> pc.Expression:
     return other if one is None else one & other
+
+
+def _is_text(name: str) -> bool:
+    """Return whether *name* is without half a surrogate pair, which no index has."""
+    return name.encode(errors="ignore").decode() == name
 
 
 def _limited(blocks: Iterator[bytes], url: str) -> bytes:

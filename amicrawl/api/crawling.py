@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import json
 import os
 import re
@@ -20,6 +21,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
@@ -32,7 +34,7 @@ from amicrawl.errors import (
     OutputError,
     UsageError,
 )
-from amicrawl.listing import FILE_NAME, TABLE_NAME
+from amicrawl.listing import FILE_NAME, PROCESSES, TABLE_NAME
 from amicrawl.record import capture_batches, row_in
 
 if TYPE_CHECKING:
@@ -74,25 +76,19 @@ class Crawl:
         self._on_capture = on_capture
         self._ended = threading.Event()
         self._fault: BaseException | None = None
-        self._before = _keys_in(out)
+        self._directory = partial(_directory_of_run, out, _listings(out))
+        self._before = _keys_in(_directory_of_run(out, {}))
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # until the crawl has ended
         with tempfile.TemporaryFile() as given:
             given.write(seeds)
             given.seek(0)
-            # A session of its own: an interrupt of the caller is passed on once, by `stop`.
-            self._process = subprocess.Popen(  # noqa: S603  # a list, and no shell
-                command,
-                stdin=given,
-                stdout=subprocess.DEVNULL,
-                stderr=self._errors,
-                start_new_session=True,
-            )
+            self._process = _started(command, given, self._errors)
         threading.Thread(target=self._watch, name=f"amicrawl {out}").start()
 
     @property
     def archive(self) -> Archive:
         """What it has stored so far. Raises InputError where that is nothing yet."""
-        return open_archive(_directory_of_run(self.out))
+        return open_archive(self._directory())
 
     def stop(self) -> None:
         """Have the crawl finish what is under way, and seal its archive; it can be resumed."""
@@ -113,11 +109,11 @@ class Crawl:
         return self._finished().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Capture]:
-        events = _Events(self.out, self._before)
+        events = _Events(self._directory, self._before)
         try:
             while True:
                 has_ended = self._ended.is_set()
-                archive = Archive(_directory_of_run(self.out))
+                archive = Archive(self._directory())
                 for row in events.rest() if has_ended else events.new():
                     yield Capture(**row, _archive=archive)
                 if has_ended:
@@ -142,7 +138,7 @@ class Crawl:
 
     def _watch(self) -> None:
         """Pass captures on until the process has ended."""
-        events = _Events(self.out, self._before)
+        events = _Events(self._directory, self._before)
         try:
             while self._process.poll() is None:
                 if self._on_capture is not None:
@@ -162,7 +158,7 @@ class Crawl:
             self._ended.set()
 
     def _pass_on(self, rows: Iterator[dict[str, Any]], receive: Callable[[Capture], object]) -> None:
-        archive = Archive(_directory_of_run(self.out))
+        archive = Archive(self._directory())
         for row in rows:
             receive(Capture(**row, _archive=archive))
 
@@ -170,16 +166,18 @@ class Crawl:
 class _Events:
     """The rows that a crawl adds to its journals, of all its processes, each once."""
 
-    def __init__(self, out: Path, before: frozenset[int]) -> None:
-        """*before* are the keys of rows that were there already."""
-        self._out = out
+    def __init__(self, directory: Callable[[], Path], before: frozenset[int]) -> None:
+        """Look into what *directory* returns; *before* are the keys of rows that were there already."""
+        self._directory = directory
         self._open: dict[tuple[int, int], tuple[Path, IO[bytes]]] = {}
         self._seen: set[int] = set()
         self._before = before
 
     def new(self) -> Iterator[dict[str, Any]]:
         """Yield the rows that were added since."""
-        for path in sorted(self._out.glob("**/captures-*.open")):
+        directory = self._directory()
+        below = (directory / PROCESSES).glob("*/captures-*.open")
+        for path in sorted([*directory.glob("captures-*.open"), *below]):
             try:
                 facts = path.stat()
                 if (facts.st_dev, facts.st_ino) not in self._open:
@@ -192,10 +190,11 @@ class _Events:
     def rest(self) -> Iterator[dict[str, Any]]:
         """Yield what is left in journals, removed ones too, and what came to the table past them."""
         yield from self.new()
-        directory = _directory_of_run(self._out)
+        directory = self._directory()
         if (directory / TABLE_NAME).exists():
-            for capture in Archive(directory).to_arrow().to_pylist():
-                yield from self._unseen(capture)
+            for batch in capture_batches(directory):
+                for capture in batch.to_pylist():
+                    yield from self._unseen(capture)
 
     def close(self) -> None:
         """Close the journals."""
@@ -262,9 +261,11 @@ def _command(
         raise UsageError("There are no seeds. Give a URL, several, or the path of a seed list.")
     given = b""
     if not follow:
-        if not all(name.startswith(_WEB) for name in names):
+        lines = [" ".join(name.split()) for name in names]
+        if not all(line.lower().startswith(_WEB) for line in lines):
             raise UsageError("follow=False is about URLs: a seed list follows no links.")
-        given, names = "".join(f"{' '.join(name.split())}\n" for name in names).encode(), ["-"]
+        # A line with half a surrogate pair is one that cannot be used, as in a file.
+        given, names = "".join(f"{line}\n" for line in lines).encode(errors="surrogatepass"), ["-"]
     elif sum(map(len, names)) > _MOST_ARGUMENTS:
         raise UsageError(
             f"{len(names):,} URLs to follow links from are too many. Give follow=False, or a seed list."
@@ -275,6 +276,28 @@ def _command(
     for name, value in settings.items():
         line += _setting(name, value)
     return line, given
+
+
+def _started(command: list[str], given: IO[bytes], errors: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Return the process of *command*; AmicrawlError where the system starts none."""
+    try:
+        # A session of its own: an interrupt of the caller is passed on once, by `stop`.
+        return subprocess.Popen(  # noqa: S603  # a list, and no shell
+            command, stdin=given, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
+        )
+    except (ValueError, OSError) as error:
+        errors.close()
+        raise _unstarted(error) from None
+
+
+def _unstarted(error: ValueError | OSError) -> AmicrawlError:
+    if isinstance(error, ValueError):
+        return UsageError(f"A seed, the directory or a setting cannot be passed on: {error}.")
+    if error.errno == errno.E2BIG:
+        return UsageError(
+            "A seed or a setting is too long for a command line. Write it into a crawl file."
+        )
+    return AmicrawlError(f"No process could be started: {error.strerror}.")
 
 
 def _setting(name: str, value: object) -> list[str]:
@@ -289,7 +312,10 @@ def _written(setting: str, value: object) -> str:
     if isinstance(value, bool):
         return str(int(value))
     if isinstance(value, Mapping):
-        return json.dumps(dict(value))
+        try:
+            return json.dumps(dict(value))
+        except (TypeError, ValueError) as error:
+            raise UsageError(f"Setting {setting} cannot be written as JSON: {error}.") from None
     if not isinstance(value, list | tuple | set | frozenset):
         return str(value)
     words = [str(each) for each in value]
@@ -308,6 +334,8 @@ def _outcome(code: int, errors: IO[bytes]) -> tuple[ExitCode, AmicrawlError | No
     """Return how a crawl ended with *code*, and what to raise; its sentence is in *errors*."""
     if code in _ENDED_WELL:
         return ExitCode(code), None
+    if code == -signal.SIGINT:  # before it listened for signals
+        return ExitCode.STOPPED, None
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - _LAST_WORDS))
     said = errors.read().decode("utf-8", "replace").strip()
@@ -325,22 +353,28 @@ def _key_of(row: dict[str, Any]) -> int:
     return hash((row["url"], row["fetched_at"]))
 
 
-def _directory_of_run(out: Path) -> Path:
+def _directory_of_run(out: Path, before: Mapping[Path, int]) -> Path:
     """Return the directory below *out* of the crawl that began last, where *out* itself is not one.
 
-    A crawl file can name one for each run, after the date.
+    A crawl file can name one for each run, after the date. What stands as in *before*, the listings when
+    this crawl was started, is another's.
     """
     if (out / FILE_NAME).exists():
         return out
-    runs = [path for path in out.glob(f"*/{FILE_NAME}") if path.is_file()]
-    return max(runs, key=lambda path: path.stat().st_mtime_ns).parent if runs else out
+    runs = {path: moment for path, moment in _listings(out).items() if moment != before.get(path)}
+    return max(runs, key=runs.__getitem__).parent if runs else out
 
 
-def _keys_in(out: Path) -> frozenset[int]:
-    """Return the keys of the rows that *out* has before the crawl."""
-    if not out.is_dir():
+def _listings(out: Path) -> dict[Path, int]:
+    """Return when each `crawl.json` one level below *out* was written."""
+    return {path: path.stat().st_mtime_ns for path in out.glob(f"*/{FILE_NAME}") if path.is_file()}
+
+
+def _keys_in(directory: Path) -> frozenset[int]:
+    """Return the keys of the rows that *directory* has before the crawl."""
+    if not directory.is_dir():
         return frozenset()
-    batches = capture_batches(_directory_of_run(out), columns=["url", "fetched_at"])
+    batches = capture_batches(directory, columns=["url", "fetched_at"])
     return frozenset(_key_of(row) for batch in batches for row in batch.to_pylist())
 
 

@@ -91,6 +91,10 @@ def test_captures_are_found_by_a_condition_and_become_frames(crawled: tuple[Any,
         archive.to_arrow(colour="red")
     with pytest.raises(UsageError, match="does not fit"):
         list(archive.query(pc.field("colour") == 1))
+    for equal in ({"status": 2**70}, {"url": "http://a/\ud800"}, {"url": object()}):
+        with pytest.raises(UsageError, match="cannot be compared"):
+            archive.to_arrow(None, **equal)
+    assert archive.by_url("http://a/\ud800") == []
 
 
 @pytest.mark.slow
@@ -130,6 +134,38 @@ def test_a_running_loop_awaits_any_number_of_crawls_with_events(site: DemoSite, 
     urls, second = asyncio.run(crawl_two())
     assert sorted(urls) == sorted(capture.url for capture in amicrawl.open(tmp_path / "one"))
     assert [capture.url for capture in second.archive] == [f"{site.url}style.css"]
+
+
+@pytest.mark.slow
+def test_captures_of_another_crawl_below_the_directory_are_not_received(
+    site: DemoSite, tmp_path: Path
+) -> None:
+    began = threading.Event()
+
+    async def crawl_both() -> list[str]:
+        below = amicrawl.crawl(
+            site.url,
+            out=tmp_path / "below",
+            on_capture=lambda _: began.set(),
+            **{**SETTINGS, "delay": 30},
+        )
+        assert await asyncio.to_thread(began.wait, 60)
+        above = amicrawl.crawl([f" HTTP{site.url[4:]}style.css"], out=tmp_path, follow=False, **SETTINGS)
+        urls = [capture.url async for capture in above]
+        below.stop()
+        await below
+        return urls
+
+    assert asyncio.run(crawl_both()) == [f"HTTP{site.url[4:]}style.css"]
+
+
+def test_a_crawl_that_is_stopped_before_it_began_is_no_error(tmp_path: Path) -> None:
+    async def start_and_stop() -> Any:
+        started = amicrawl.crawl("http://127.0.0.1:9/", out=tmp_path / "out", **SETTINGS)
+        started.stop()
+        return await started
+
+    assert asyncio.run(start_and_stop()).exit_code == 6
 
 
 @pytest.mark.slow
@@ -193,6 +229,22 @@ def test_settings_are_given_as_the_lists_and_dictionaries_that_they_are(
     kept = json.loads((tmp_path / "out" / "crawl.json").read_text())["settings"]
     assert kept["host_overrides"] == {"example.org": {"delay": 5}}
     assert kept["recrawl_after"] == {"*": "7d", "/news/*": "1h"}
+
+
+@pytest.mark.parametrize(
+    ("seed", "settings"),
+    [
+        ("http://h/\ud800", {}),
+        ("http://h/\0", {}),
+        ("http://h/", {"exclude": [f"x{number}" for number in range(50_000)]}),
+        ("http://h/", {"host_overrides": {"h": {"delay": object()}}}),
+    ],
+)
+def test_what_no_command_line_can_have_is_refused(
+    seed: str, settings: dict[str, Any], tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=r"cannot be|too long"):
+        amicrawl.crawl(seed, out=tmp_path / "out", **settings)
 
 
 def test_a_word_that_would_become_two_is_refused(tmp_path: Path) -> None:
