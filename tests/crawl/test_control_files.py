@@ -121,7 +121,7 @@ def test_a_shorter_delay_never_undercuts_what_robots_txt_sets(steered: Steered) 
         ("delay", "", "there is no number"),
         ("delay", "1\n2", "line 2: one number is enough"),
         ("delay", "\x1b[2J\u202e", r"line 1: '\x1b[2J\u202e' is"),
-        ("per_host", "0", "line 1: '0' is not a whole number from 1 to 1000"),
+        ("per_host", "0", "line 1: '0' is not a whole number from 1 to 1000000"),
         ("per_host", "2.5", "line 1: '2.5' is"),
         ("per_host", "²", "line 1: '²' is"),
         ("concurrency", "501", "line 1: '501' is not a whole number from 1 to 500"),

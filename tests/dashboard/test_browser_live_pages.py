@@ -248,6 +248,52 @@ def test_a_pattern_is_tried_against_the_log_before_it_is_added(
         page.locator("#tested", has_text="Not a pattern").wait_for()
 
 
+def test_what_an_earlier_pattern_matched_is_not_shown_for_the_next(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    job = running_job(store)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        if '"first"' in (route.request.post_data or ""):
+            held.append(route)
+        else:
+            route.continue_()
+
+    with open_page(browser) as page:
+        page.route("**/test-pattern", hold)
+        visit(page, f"{address}/jobs/{job.ident}")
+        page.locator("#link", has_text="live").wait_for()
+        page.locator("#tester").wait_for()
+        page.locator("#pattern").fill("first")
+        page.locator("#try-pattern").click()
+        page.locator("#pattern").fill("second")
+        page.locator("#try-pattern").click()
+        page.locator("#tested", has_text="Found in 0").wait_for()
+        held[0].fulfill(json={"valid": False, "why": "late", "urls": []})
+        page.wait_for_timeout(300)
+        expect(page.locator("#tested")).not_to_contain_text("late")
+        page.locator("#pattern").fill("")
+        expect(page.locator("#tested")).to_have_text("")
+
+
+def test_a_line_that_is_open_holds_the_log_only_while_it_is_shown(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    first, second = running_job(store), running_job(store, "https://example.net/")
+    store.client.hdel(store.keys.job(second.ident), "started_at", "queued_at")
+    with open_page(browser) as page:
+        visit(page, address)
+        row = page.locator(f'tr[data-ident="{second.ident}"]')
+        expect(row.locator('[data-f="age"]')).to_have_text("–")
+        first.tell([Download(1e9, "https://example.org/apple", 200)])
+        page.locator("#log li .code").first.click()
+        page.mouse.move(0, 0)
+        page.locator("#log-held", has_text="a line is open").wait_for()
+        row.click()
+        expect(page.locator("#log-held")).to_be_hidden()
+
+
 def test_the_pending_queue_is_reordered_by_buttons_keys_and_dragging(
     browser: Browser, store: JobStore, address: str
 ) -> None:

@@ -30,6 +30,12 @@ def test_a_form_says_what_is_wrong_and_leads_to_the_job_that_is_there(
         page.keyboard.press("Enter")
         page.locator("#url-fault", has_text="begins with http").wait_for()
         page.get_by_label("URL", exact=True).fill(job.url)
+        # What is no number has no value in the DOM, and the job was submitted without the setting.
+        concurrency = page.locator('#submit-form input[type="number"]').last
+        concurrency.press_sequentially("5-")
+        page.keyboard.press("Enter")
+        page.locator("#submit-fault", has_text="this is not a number").wait_for()
+        concurrency.fill("5")
         page.keyboard.press("Enter")
         page.get_by_role("link", name="Open it").click()
         page.wait_for_url(re.compile(f"/jobs/{job.ident}"))
@@ -48,6 +54,22 @@ def test_a_dashboard_or_redis_that_goes_is_told_and_found_again(browser: Browser
                 page.locator("#away").wait_for(state="hidden")
             page.locator("#link", has_text="not connected").wait_for()
             expect(page.locator("#spoken")).to_have_text("The connection is lost; trying again.")
+    finally:
+        end(server)
+
+
+def test_a_list_that_is_not_read_any_more_says_so(browser: Browser) -> None:
+    """The queues and the pipelines stood as they were, without a word."""
+    server = started_server()
+    try:
+        with open_page(browser, expected="503") as page, serve_in_thread(server.url) as dashboard:
+            for path in ("/pending", "/pipelines"):
+                visit(page, dashboard.url + path)
+                page.locator("#link", has_text="live").wait_for()
+                server.kill()
+                page.locator("#link", has_text="not connected").wait_for()
+                server.start()
+                page.locator("#link", has_text="live").wait_for()
     finally:
         end(server)
 

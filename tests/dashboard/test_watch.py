@@ -113,6 +113,7 @@ def test_a_crawl_is_watched_paused_changed_and_stopped_in_a_browser(tmp_path: Pa
             page.locator("#value").fill("0.25")
             page.get_by_role("button", name="Set").click()
             wait_for(lambda: status_of(out)["delay"] == 0.25)
+            expect(page.locator("#set")).to_contain_text("delay 0.25 s")
             page.get_by_role("button", name="Resume").click()
             wait_for(lambda: status_of(out)["state"] == "running")
             page.locator("#value").fill("soon")

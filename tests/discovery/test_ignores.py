@@ -224,7 +224,9 @@ def test_both_engines_agree_with_re_on_the_examples_of_the_shipped_sets() -> Non
             assert ours.found_in(url) == (plain.search(url) is not None), url
 
 
-@pytest.mark.parametrize("expression", [r"/page/\d{,3}/$", r"/a{,2}/", r"[/{,3}]page", r"x\{,3}", r"/a{,}/"])
+@pytest.mark.parametrize(
+    "expression", [r"/page/\d{,3}/$", r"/a{,2}/", r"[/{,3}]page", r"x\{,3}", r"/a{,}/"]
+)
 def test_repetitions_without_a_lower_bound_mean_what_they_mean_in_python(expression: str) -> None:
     ours, plain = Expression(expression), re.compile(expression, re.ASCII)
     for url in ("http://a.example/page/12/", "http://a.example/aa/", "http://a.example/x{,3}/"):

@@ -27,6 +27,7 @@ from amicrawl.crawl.state import STOP_FILE
 from amicrawl.crawl.watching.busy_hosts import BusyHosts
 from amicrawl.crawl.watching.control_files import (
     DIRECTORY,
+    MOST,
     ControlFile,
     count_in,
     few_enough,
@@ -59,7 +60,6 @@ BY_FILE = "file"
 STATUS = "status.json"
 """The file in that directory which the crawl itself writes."""
 _SOURCE = "control/ignores"
-_MOST_PER_HOST = 1000
 _MOST_NAMES = 1000
 _MOST_REASONS = 50
 _HOSTS = 20
@@ -304,7 +304,7 @@ class Steering:
         logger.info("control/delay: %g s in force", self._run.in_force.delay)
 
     def _take_per_host(self, file: ControlFile) -> None:
-        most = max(_MOST_PER_HOST, self._run.config.per_host)
+        most = max(MOST, self._run.config.per_host)
         self._layer.per_host = count_in(file.path, file.lines(), most=most) if file.is_there else None
         self._run.follow_in_force()
         logger.info("control/per_host: %d in force", self._run.in_force.per_host)

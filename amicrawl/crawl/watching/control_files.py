@@ -91,7 +91,8 @@ class ControlFile:
         return list(_saying(text))
 
 
-_MOST = 1_000_000
+MOST = 1_000_000
+"""The greatest number of `concurrency` and `per_host` that is written."""
 _EDITED = ("delay", "concurrency", "per_host", "ignores", "pause", "stop")
 """The names of control files."""
 
@@ -113,7 +114,7 @@ def write_control(directory: Path, name: str, text: str | None, *, disk: Disk) -
     if name == "delay":
         seconds_in(path, lines)
     elif name in ("concurrency", "per_host"):
-        count_in(path, lines, most=_MOST)
+        count_in(path, lines, most=MOST)
     elif name == "ignores":
         # A crawl of a list has no use for what judges patterns.
         from amicrawl.discovery import IgnoreSet  # noqa: PLC0415

@@ -333,4 +333,5 @@ def _own_path(path: str) -> str:
 
 
 def _quoted(request: Request) -> str:
-    return quote(request.url.path, safe="/")
+    path, query = request.url.path, request.url.query
+    return quote(f"{path}?{query}" if query else path, safe="/")

@@ -13,7 +13,7 @@ async function bodyOf(response) {
   const text = await response.text();
   let body = {};
   try { body = JSON.parse(text); } catch { body = { detail: response.ok ? "" : `The server responded with ${response.status}.` }; }
-  if (response.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname)}`);
+  if (response.status === 401) location.assign(`/login?next=${encodeURIComponent(location.pathname + location.search)}`);
   if (!response.ok) throw new Refusal(response.status, body);
   return body;
 }

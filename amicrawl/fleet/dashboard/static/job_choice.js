@@ -28,7 +28,7 @@ export class Choice {
     for (const name of ["search", "state", "by", "pipeline"]) this[name] = query.get(name) ?? "";
     this.logs = (query.get("logs") ?? "").split(",").filter((ident) => /^[a-z0-9]{16,25}$/.test(ident)); // side by side
     const sort = query.get("sort") ?? "";
-    this.sort = sort.replace("-", "") in ORDERS ? sort : "state";
+    this.sort = Object.hasOwn(ORDERS, sort.replace("-", "")) ? sort : "state";
     this.page = Math.max(Number.parseInt(query.get("page") ?? "1", 10) || 1, 1);
   }
 

@@ -164,8 +164,9 @@ export class JobRows {
     setText(slots.todo, number(job.todo));
     setText(slots.downloaded, number(job.downloaded));
     setText(slots.bytes, size(job.bytes));
-    slots.age.dataset.since = job.started_at ?? job.queued_at ?? "";
-    setText(slots.age, ago(Number(slots.age.dataset.since)));
+    const since = job.started_at ?? job.queued_at;
+    slots.age.dataset.since = since ?? "";
+    setText(slots.age, ago(since));
     showClasses(slots.responses, job.responses);
     slots.course.setAttribute("d", job.state === "queued" ? "" : sparkPath(this.rates.get(job.ident)));
     this.#hosts(slots.hosts, job);

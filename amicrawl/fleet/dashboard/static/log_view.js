@@ -96,6 +96,11 @@ export class LogView {
   #show(lines) {
     while (this.list.childElementCount > lines.length) this.list.lastElementChild.remove();
     lines.forEach((line, index) => this.#fill(this.list.children[index] ?? this.list.appendChild(row()), line));
+    // A filter or a new connection may have taken the open line away, which no click could close then.
+    if (this.opened && !lines.includes(this.opened)) {
+      this.opened = null;
+      this.hold("open", false);
+    }
   }
 
   #append(lines) {

@@ -4,6 +4,7 @@ import { Refusal, post, read, say } from "./api.js";
 import { ask } from "./dialog.js";
 import { ago, moment, number } from "./format.js";
 import { key } from "./keys.js";
+import { show as connection } from "./stream.js";
 
 const MOVES = [["top", "First", "Home"], ["up", "Earlier", "Shift+K"], ["down", "Later", "Shift+J"], ["remove", "Remove", "Delete"]];
 let shown = "";
@@ -16,7 +17,7 @@ function row(job, place) {
   }, icon(name)));
   return el("tr", { class: "queue-row", "data-ident": job.ident, "data-url": job.url, tabindex: "-1" },
     el("td", { class: "grip" }, icon("grip")), el("td", { class: "place number" }, number(place)),
-    el("th", { scope: "row", class: "name" }, el("a", { class: "clip", href: `/jobs/${encodeURIComponent(job.ident)}` }, job.url),
+    el("th", { scope: "row", class: "name" }, el("a", { class: "clip", title: job.url, href: `/jobs/${encodeURIComponent(job.ident)}` }, job.url),
       el("span", { class: "about" }, el("span", { class: "mono" }, job.ident.slice(0, 7)), el("span", null, job.note))),
     el("td", { "data-label": "by" }, job.started_by),
     el("td", { class: "number", "data-label": "queued for" }, el("span", { "data-ago": job.queued_at ?? "", title: moment(job.queued_at) }, ago(job.queued_at))),
@@ -115,7 +116,11 @@ async function refresh() {
     const { queues } = await read("/pending");
     // A response to a poll during a move may be older than the response to the move.
     if (changes === before) show(queues);
-  } catch (fault) { if (!(fault instanceof Refusal)) throw fault; }
+    connection("live");
+  } catch (fault) {
+    if (!(fault instanceof Refusal)) throw fault;
+    connection("lost");
+  }
 }
 
 export function start() {

@@ -2,7 +2,8 @@
 import { $, $$, el, icon, mayOperate, setText } from "./dom.js";
 import { Refusal, post, read, say } from "./api.js";
 import { ask } from "./dialog.js";
-import { percent, size } from "./format.js";
+import { moment, percent, size } from "./format.js";
+import { show as connection } from "./stream.js";
 
 const level = (value) => (typeof value !== "number" || value < 80 ? "good" : value >= 90 ? "bad" : "warn");
 
@@ -41,15 +42,22 @@ function show(pipelines) {
     showGauge($(".gauge", cells[4]), pipeline.mem_usage);
     showGauge($(".gauge", cells[5]), pipeline.disk_usage);
     setText(cells[6], size(pipeline.disk_available));
-    $("[data-ago]", row).dataset.ago = pipeline.ts ?? "";
+    const report = $("[data-ago]", row);
+    report.dataset.ago = pipeline.ts ?? "";
+    report.title = moment(pipeline.ts);
     $("[data-drain]", row).hidden = !mayOperate() || pipeline.draining || pipeline.is_stale;
   }
 }
 
 async function refresh() {
   if (document.hidden) return;
-  try { show((await read("/pipelines")).pipelines); }
-  catch (fault) { if (!(fault instanceof Refusal)) throw fault; }
+  try {
+    show((await read("/pipelines")).pipelines);
+    connection("live");
+  } catch (fault) {
+    if (!(fault instanceof Refusal)) throw fault;
+    connection("lost");
+  }
 }
 
 async function drain(button) {

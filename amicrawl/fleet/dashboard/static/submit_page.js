@@ -37,6 +37,9 @@ export function start() {
     $("#url-fault").hidden = fault === "";
     $("#url").setAttribute("aria-invalid", String(fault !== ""));
     if (fault) { $("#url").focus(); return; }
+    // What is not a number has no value, and would be left out without a word.
+    const unread = [...form.elements].find((input) => input.validity.badInput);
+    if (unread) { blame(`${unread.labels[0].textContent}: this is not a number.`); unread.focus(); return; }
     const button = $('button[type="submit"]', form);
     button.disabled = true;
     blame("");

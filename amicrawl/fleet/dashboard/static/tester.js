@@ -14,12 +14,19 @@ function show(result) {
 }
 
 async function tryPattern(job, pattern) {
-  if (!pattern) return;
-  try { show(await post(`/jobs/${encodeURIComponent(job.ident)}/test-pattern`, { pattern })); }
+  if (!pattern) {
+    $("#matches").hidden = true;
+    setText($("#tested"), "");
+    return;
+  }
+  let result;
+  try { result = await post(`/jobs/${encodeURIComponent(job.ident)}/test-pattern`, { pattern }); }
   catch (fault) {
     if (!(fault instanceof Refusal)) throw fault;
-    show({ valid: false, why: fault.message });
+    result = { valid: false, why: fault.message };
   }
+  // The pattern may be another one by now, or have been added.
+  if ($("#pattern").value === pattern) show(result);
 }
 
 export function startTester(current) {

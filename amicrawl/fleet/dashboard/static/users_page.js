@@ -14,8 +14,10 @@ async function attempt(act) {
   }
 }
 
+const known = ({ name }) => ([...$$("#users tr")].some((row) => row.dataset.name === name.trim()) ? "There is a user of that name. Change that one." : "");
+
 async function add() {
-  const given = await ask({ title: "Add a user", fields: [{ name: "name", label: "Name", required: true, autocapitalize: "none" }, role("view"), password("Empty: only tokens.")], confirm: "Add" });
+  const given = await ask({ title: "Add a user", check: known, fields: [{ name: "name", label: "Name", required: true, autocapitalize: "none" }, role("view"), password("Empty: only tokens.")], confirm: "Add" });
   if (given) await attempt(async () => { await post("/users", { name: given.name.trim(), role: given.role, password: given.password || null }); location.reload(); });
 }
 

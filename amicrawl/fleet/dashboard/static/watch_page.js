@@ -19,6 +19,7 @@ function offer() {
   const running = Boolean($("#live").dataset.running);
   $("#watch-verbs").hidden = !running;
   $("#steer").hidden = !running;
+  setText($("#in-force"), $("#live").dataset.inForce);
   const paused = $("#live").dataset.state === "paused";
   $('[data-verb="pause"]').hidden = paused;
   $('[data-verb="resume"]').hidden = !paused;
