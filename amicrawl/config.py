@@ -446,11 +446,11 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     def _one_limit_moves_the_others(cls, given: dict[str, Any]) -> dict[str, Any]:
         """Lower the defaults of the other two limits if only a low `inflight_max` is set."""
         ceiling = given.get("inflight_max")
-        if ceiling is not None and str(ceiling).isdigit():
+        if ceiling is not None and str(ceiling).isdecimal():
             start = given.get("inflight_start", min(64, int(ceiling)))
             given = {**given, "inflight_start": start}
         start = given.get("inflight_start")
-        if "inflight_min" not in given and start is not None and str(start).isdigit():
+        if "inflight_min" not in given and start is not None and str(start).isdecimal():
             given = {**given, "inflight_min": min(32, int(start))}
         return given
 

@@ -16,6 +16,7 @@ from amicrawl.urls import UrlKey
         ("DELAY", "-1", "it must be 0 or more"),
         ("DELAY", "soon", "it must be a number"),
         ("PER_HOST", "x", "it must be a whole number"),
+        ("INFLIGHT_MAX", "²", "it must be a whole number"),
         ("MAX_HOPS", "1.5", "it must be a whole number"),
         ("MAX_REQUISITE_HOPS", "51", "it must be 50 or less"),
         ("WARC_SIZE", "3zz", "it must be a number of bytes or a size, such as 64MiB"),

@@ -112,10 +112,13 @@ def summary(
     """Count what the indexes, tables or archive files at *paths*, or URIs of them, hold together.
 
     `counts` of what is returned has the figures, `damage` what could not be read. *kind* and *progress*
-    are those of `read_counts`. Raises InputError for what is not there, UsageError for unknown kinds.
+    are those of `read_counts`. Raises InputError for what is not there, UsageError for unknown kinds
+    and *rules*.
     """
-    from amicrawl.archive.report import CORRECTED, read_counts  # noqa: PLC0415
+    from amicrawl.archive.report import CDX_SUMMARY, CORRECTED, read_counts  # noqa: PLC0415
 
+    if rules not in {None, CORRECTED, CDX_SUMMARY}:
+        raise UsageError(f"rules={rules!a} is not known. Choose {CORRECTED} or {CDX_SUMMARY}.")
     names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     return read_counts(names, rules=rules or CORRECTED, kind=kind, progress=progress)
 
@@ -175,7 +178,10 @@ def wacz(
 def _listed(paths: Paths) -> list[Path]:
     if isinstance(paths, str | os.PathLike):
         return [Path(paths)]
-    return [Path(path) for path in paths]
+    listed = [Path(path) for path in paths]
+    if not listed:
+        raise InputError("There are no files. Give one, several, or a directory that has some.")
+    return listed
 
 
 def _packable(given: Sequence[Path], on_left_out: Callable[[Path], None]) -> list[Path]:
@@ -183,9 +189,9 @@ def _packable(given: Sequence[Path], on_left_out: Callable[[Path], None]) -> lis
     from amicrawl.archive.index import WACZ_SUFFIXES  # noqa: PLC0415
     from amicrawl.archive.lines import archive_files  # noqa: PLC0415
 
-    found: list[Path] = []
+    found, named = [], frozenset(given)
     for path in archive_files(given):
-        if path in given or path.name.endswith(WACZ_SUFFIXES):
+        if path in named or path.name.endswith(WACZ_SUFFIXES):
             found.append(path)
         else:
             on_left_out(path)

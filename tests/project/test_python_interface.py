@@ -283,6 +283,10 @@ def test_mistakes_are_of_one_family_of_errors(tmp_path: Path) -> None:
     for make in (amicrawl.index, amicrawl.wacz, amicrawl.table):
         with pytest.raises(amicrawl.AmicrawlError):
             make(tmp_path / "nothing", out=tmp_path / "made")
+        with pytest.raises(InputError, match="no files"):
+            make([], out=tmp_path / "made")
+    with pytest.raises(UsageError, match="Choose corrected"):
+        amicrawl.summary(tmp_path, rules="Corrected")
     with pytest.raises(amicrawl.AmicrawlError):
         amicrawl.summary(tmp_path / "nothing")
 
