@@ -35,7 +35,7 @@ from amicrawl.meguri.format.footer import (
 )
 from amicrawl.meguri.format.further import BEGIN, further_path, meta_with
 from amicrawl.meguri.format.header import HEADER_SIZE, Flag, Header, pack_trailer
-from amicrawl.meguri.format.layout import FLAG_OF_REGION, most_blob, most_rows
+from amicrawl.meguri.format.layout import BLOB_FREE, FLAG_OF_REGION, most_blob, most_rows
 from amicrawl.meguri.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.meguri.format.page import MOST_BYTES, PageHeader, PageKind, Zone, encode_page
 from amicrawl.meguri.format.partition import KeyOrder, Partition, columns_of
@@ -68,7 +68,8 @@ class WriteOptions:
     equal_keys: bool = False
     """Whether a key may come twice. The format allows it, a frontier never has it."""
     most_strings: int = MOST_BYTES
-    """Most octets of strings in one file; the format holds no more than this."""
+    """Most octets of strings in one file; the format holds no more than this.
+    Strings that are much alike are divided further, into as much as is read of any file."""
 
 
 def write_partition(
@@ -77,7 +78,7 @@ def write_partition(
     *,
     options: WriteOptions,
     disk: Disk,
-    after_page: Callable[[], None] | None = None,
+    after_page: Callable[[], None] = lambda: None,
 ) -> int:
     """Write *partition* to *path*, in place of what is there, and return its size in bytes.
 
@@ -87,27 +88,43 @@ def write_partition(
     for the format; OutputError where the disk fails. Either way *path* stays as it was, unless the disk
     failed between the names of several files: then what was there is found to be damaged.
     """
-    outputs: list[OutputFile] = []
     try:
-        after_page = after_page or _do_nothing
         _check(partition, options, after_page)
         try:
-            for name, write in _files(partition, path, options, after_page):
-                outputs.append(OutputFile.replacing(name, disk=disk))
-                write(outputs[-1])
-            for output in outputs:
-                output.seal()
-        except Malformed:
-            for output in outputs:
-                remove_durably(output.open_path, disk=disk)
-            raise
-        finally:
-            for output in outputs:
-                output.close()
+            outputs = _written(partition, path, options, disk, after_page)
+        except _TooAlikeError:
+            # So much is read of any file, however short it became.
+            options = replace(options, most_strings=min(options.most_strings, BLOB_FREE))
+            outputs = _written(partition, path, options, disk, after_page)
     except Malformed as fault:
         raise InputError(f"{path} cannot be written: {fault.reason}.") from fault
     _remove_further(path, len(outputs), disk=disk)
     return sum(output.tell() for output in outputs)
+
+
+class _TooAlikeError(Malformed):
+    """A blob compresses so far that readers would take it for a bomb."""
+
+
+def _written(
+    partition: Partition, path: Path, options: WriteOptions, disk: Disk, after_page: Callable[[], None]
+) -> list[OutputFile]:
+    """Write the files of *partition* and return them, closed; Malformed leaves none of them."""
+    outputs: list[OutputFile] = []
+    try:
+        for name, write in _files(partition, path, options, after_page):
+            outputs.append(OutputFile.replacing(name, disk=disk))
+            write(outputs[-1])
+        for output in outputs:
+            output.seal()
+    except Malformed:
+        for output in outputs:
+            remove_durably(output.open_path, disk=disk)
+        raise
+    finally:
+        for output in outputs:
+            output.close()
+    return outputs
 
 
 def _files(
@@ -139,10 +156,6 @@ def _remove_further(path: Path, number: int, *, disk: Disk) -> None:
             return
         with explained(stale, "removed"):
             disk.remove(stale)
-
-
-def _do_nothing() -> None:
-    pass
 
 
 def _check(partition: Partition, options: WriteOptions, after_page: Callable[[], None]) -> None:
@@ -297,7 +310,7 @@ class _PartitionWriter:
             checksum = crc32c(piece, checksum)
             length += len(piece)
         if length > MOST_BYTES or header.uncompressed_size > most_blob(length):
-            raise Malformed(
+            raise _TooAlikeError(
                 f"a blob of {header.uncompressed_size} bytes becomes {length}: no reader would open that"
             )
         packed = header._replace(

@@ -208,9 +208,20 @@ def test_what_no_reader_would_open_is_not_written(tmp_path: Path) -> None:
     with FrontierFile.open(path) as file:
         assert file.url_rows == len(urls)
     repeated = made_up(1)
-    repeated.arena = bytes(80_000_000)
+    repeated.seen_filter = bytes(80_000_000)
     with pytest.raises(InputError, match="no reader would open that"):
         encode_partition(repeated, WriteOptions())
+
+
+def test_strings_that_compress_too_far_for_one_file_go_on_in_others(tmp_path: Path) -> None:
+    """A site with links of a megabyte that are all alike must not keep a crawl from its snapshot."""
+    repeated, path = made_up(1), tmp_path / "alike.meguri"
+    repeated.arena = bytes(80_000_000)
+    size = write_partition(repeated, path, options=WriteOptions(), disk=Disk())
+    assert {file.name for file in tmp_path.iterdir()} == {path.name, "alike.strings-1.meguri"}
+    assert size == sum(file.stat().st_size for file in tmp_path.iterdir())
+    with FrontierFile.open(path) as file:
+        assert file.arena() == repeated.arena
 
 
 def bomb(*, stated: int | None) -> bytes:
