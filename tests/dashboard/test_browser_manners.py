@@ -15,7 +15,7 @@ from report.test_summary_page import charts_without
 from amicrawl.fleet.dashboard import wording
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Route
 
     from amicrawl.fleet.database.connection import JobStore
 
@@ -72,6 +72,35 @@ def test_a_list_that_is_not_read_any_more_says_so(browser: Browser) -> None:
                 page.locator("#link", has_text="live").wait_for()
     finally:
         end(server)
+
+
+def test_a_change_whose_response_was_lost_is_not_said_to_have_failed(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    job = running_job(store)
+
+    def lose(route: Route) -> None:
+        assert route.fetch().ok
+        route.abort()
+
+    with open_page(browser, expected="net::ERR") as page:
+        page.route("**/pause", lose)
+        visit(page, f"{address}/jobs/{job.ident}")
+        page.locator('#job-verbs [data-verb="pause"]').click()
+        expect(page.locator(".notices .bad")).to_contain_text("see whether it was done")
+
+
+def test_a_slow_dashboard_is_sent_one_poll_at_a_time(browser: Browser, address: str) -> None:
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    with open_page(browser) as page:
+        page.route("**/api/v1/pipelines", hold)
+        visit(page, f"{address}/pipelines")
+        page.wait_for_timeout(5000)
+        assert len(held) == 1
 
 
 def test_scripts_word_figures_as_the_templates_do(browser: Browser, address: str) -> None:

@@ -1,5 +1,5 @@
 // Requests that change something, and the notices that report their results.
-import { $, el } from "./dom.js";
+import { $, LONGEST_WAIT, el } from "./dom.js";
 
 export class Refusal extends Error {
   constructor(status, problem) {
@@ -21,11 +21,11 @@ async function bodyOf(response) {
 async function request(path, options) {
   let response;
   try { response = await fetch(`/api/v1${path}`, { credentials: "same-origin", ...options }); }
-  catch { throw new Refusal(0, { detail: "The dashboard does not respond. Nothing was changed." }); }
+  catch { throw new Refusal(0, { detail: "The dashboard did not respond. Reload the page to see whether it was done." }); }
   return bodyOf(response);
 }
 
-export const read = (path) => request(path, { headers: { Accept: "application/json" } });
+export const read = (path) => request(path, { headers: { Accept: "application/json" }, signal: AbortSignal.timeout(LONGEST_WAIT) });
 
 export const post = (path, body = {}) => request(path, {
   method: "POST", body: JSON.stringify(body),

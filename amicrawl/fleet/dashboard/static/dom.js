@@ -36,4 +36,14 @@ export function address(link, text, attributes) {
   return href ? el("a", { href, rel: "noopener noreferrer", target: "_blank", ...attributes }, text) : el("span", attributes, text);
 }
 
+// Do *act* every so many ms, one at a time: a server that is slow is not sent more and more requests.
+export async function every(pause, act) {
+  for (;;) {
+    await new Promise((resolve) => { setTimeout(resolve, pause); });
+    try { await act(); } catch (fault) { reportError(fault); }
+  }
+}
+
+export const LONGEST_WAIT = 30000; // ms for a response to a request that changes nothing
+
 export const mayOperate = () => document.body.hasAttribute("data-may-operate");

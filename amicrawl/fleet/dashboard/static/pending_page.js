@@ -1,5 +1,5 @@
 // The pending queues: reorder by drag, buttons or keys. The server's response is what is shown.
-import { $, $$, el, icon, mayOperate, setText } from "./dom.js";
+import { $, $$, el, every, icon, mayOperate, setText } from "./dom.js";
 import { Refusal, post, read, say } from "./api.js";
 import { ask } from "./dialog.js";
 import { ago, moment, number } from "./format.js";
@@ -136,5 +136,5 @@ export function start() {
   key("Shift+J", "chosen job later", () => move(here(), "down"));
   key("Home", "chosen job first", () => move(here(), "top"));
   key("Delete", "remove the chosen job", () => move(here(), "remove"));
-  setInterval(refresh, 3000);
+  every(3000, refresh);
 }

@@ -1,5 +1,5 @@
 // The pipelines: refreshed every two seconds, with a button to drain each.
-import { $, $$, el, icon, mayOperate, setText } from "./dom.js";
+import { $, $$, el, every, icon, mayOperate, setText } from "./dom.js";
 import { Refusal, post, read, say } from "./api.js";
 import { ask } from "./dialog.js";
 import { moment, percent, size } from "./format.js";
@@ -81,5 +81,5 @@ export function start() {
     button.hidden = !mayOperate() || "over" in button.dataset;
     button.addEventListener("click", () => drain(button));
   }
-  setInterval(refresh, 2000);
+  every(2000, refresh);
 }

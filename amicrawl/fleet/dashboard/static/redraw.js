@@ -1,9 +1,9 @@
 // A part of the page that the server draws: fetched again, with what was open and scrolled left so.
-import { $, $$ } from "./dom.js";
+import { $, $$, LONGEST_WAIT } from "./dom.js";
 
 // Replace #id by that of *address*; null while its summary has the focus. Throws what the server says is wrong.
 export async function redraw(address, id) {
-  const response = await fetch(address, { credentials: "same-origin" });
+  const response = await fetch(address, { credentials: "same-origin", signal: AbortSignal.timeout(LONGEST_WAIT) });
   if (!response.ok) throw new Error((await response.json()).detail);
   const text = await response.text();
   // Our own page, escaped by the server; the policy of the page keeps any script in it from running.

@@ -1,5 +1,5 @@
 // The page of one crawl: its figures are drawn by the server and fetched again every two seconds.
-import { $, $$, setText } from "./dom.js";
+import { $, $$, every, setText } from "./dom.js";
 import { say } from "./api.js";
 import { redraw } from "./redraw.js";
 
@@ -33,7 +33,7 @@ async function change(verb, value = "") {
     });
     if (response.ok) say(`${verb} ${value}: the crawl follows within a second.`);
     else say((await response.json()).detail, "bad");
-  } catch (error) { say(`Nothing was changed: ${error.message}`, "bad"); }
+  } catch (error) { say(`It may not have been changed: ${error.message}`, "bad"); }
 }
 
 export function start() {
@@ -48,5 +48,5 @@ export function start() {
     change($("#verb").value, $("#value").value);
   });
   offer();
-  setInterval(refresh, EVERY);
+  every(EVERY, refresh);
 }
