@@ -11,7 +11,7 @@ import trustme
 from archive_reading import rows
 from fetch.serving import always
 from fetch.test_fetch_tls import context, secured
-from guests.guest_runs import both
+from guests.guest_runs import both, run
 from loopback import page
 from odd_responses import LoopbackServer, read_request
 
@@ -67,3 +67,10 @@ def test_requests_come_from_the_address_that_the_project_names(tmp_path: Path, g
             arguments["meta"] = json.dumps({"bindaddress": "127.0.0.9"})
         both("single_request.py", nothing, tmp_path, arguments=arguments, settings=settings)
     assert peers == ["127.0.0.9"] * 2
+
+
+def test_a_context_factory_is_refused_before_the_first_request(tmp_path: Path) -> None:
+    settings = {"DOWNLOADER_CLIENTCONTEXTFACTORY": "mine.Factory"}
+    ran = run("single_request.py", nothing, tmp_path, has_line=True, settings=settings)
+    assert "DOWNLOADER_CLIENTCONTEXTFACTORY is 'mine.Factory'" in ran.log
+    assert (ran.returncode, ran.requested, ran.items) == (1, [], [])

@@ -18,7 +18,9 @@ from scrapy.utils.httpobj import urlparse_cached
 from amicrawl.capture import Capture, Failure
 from amicrawl.clock import unix_ms, unix_ms_now
 from amicrawl.config import LogFormat
+from amicrawl.crawl.guest.connections import policy_of
 from amicrawl.crawl.guest.handler import GuestHandler, record
+from amicrawl.crawl.guest.settings import HANDLER
 from amicrawl.crawl.reconstruct import (
     foreign_handlers,
     max_size_of,
@@ -42,7 +44,10 @@ class GuestDownloader(Downloader):
     """Keeps Scrapy's slots, delays, signals and middlewares."""
 
     def __init__(self, crawler: Crawler) -> None:
+        """Refuse TLS settings that our handler cannot follow: it is made at the first request."""
         super().__init__(crawler)
+        if HANDLER in crawler.settings.getdict("DOWNLOAD_HANDLERS").values():
+            policy_of(crawler.settings)
         run = run_of(crawler)
         if run.config.log_format is LogFormat.JSON:
             # The engine begins with this, and Scrapy has just made its log handler for the last time.

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from scrapy.settings import BaseSettings
 
-_HANDLER = "amicrawl.crawl.guest.handler.GuestHandler"
+HANDLER = "amicrawl.crawl.guest.handler.GuestHandler"
 _DOWNLOADER = "amicrawl.crawl.guest.downloader.GuestDownloader"
 _BROWSER = "amicrawl.browser.guest.BrowserOfGuest"
 _SCHEDULER = "amicrawl.crawl.guest.scheduler.KeptScheduler"
@@ -76,7 +76,7 @@ def set_for_guest(settings: BaseSettings, config: CrawlConfig) -> None:
     _translate(settings, config)
     handlers = settings.getdict("DOWNLOAD_HANDLERS")
     for scheme in ("http", "https"):
-        handlers.setdefault(scheme, _HANDLER)
+        handlers.setdefault(scheme, HANDLER)
     settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
     settings.set("DOWNLOADER", _DOWNLOADER, "addon")
     if settings["JOBDIR"] and load_object(settings["SCHEDULER"]) is Scheduler:
