@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from amicrawl.api.revisited import RevisitedRecords
 from amicrawl.discovery import charset_of, decoded
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import InputError, UsageError
@@ -27,7 +28,7 @@ from amicrawl.urls import Fetchable, fetchable
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import pandas as pd
     import polars as pl
@@ -245,6 +246,7 @@ class Archive:
     def __init__(self, directory: Path) -> None:
         """*directory* is the output directory of a crawl; `amicrawl.open` checks that."""
         self.path = directory
+        self._revisited = RevisitedRecords(directory)
 
     def __iter__(self) -> Iterator[Capture]:
         return self.query()
@@ -302,23 +304,30 @@ class Archive:
         """Return the response of *capture*; as `Capture.response`."""
         if not capture.warc_file:
             return None
-        response = self._stored(capture)
-        if not capture.is_revisit or not capture.original_url:
-            return response
-        for original in self.query(url=capture.original_url):
-            is_it = original.fetched_at - original.duration_ms == capture.original_at
-            if is_it and original.warc_file and not original.is_revisit:
-                return self._stored(capture, payload_of=self._stored(original))
-        return response
+        payload_of = None
+        if capture.is_revisit and capture.original_url:
+            place = self._revisited.find(capture.original_url, capture.original_at)
+            if place is not None:
+                payload_of = self._stored(place.file, place.offset, place.is_of)
+        return self._stored(
+            capture.warc_file, capture.warc_offset, capture.record_id.strip("<>").__eq__, payload_of
+        )
 
-    def _stored(self, capture: Capture, payload_of: Response | None = None) -> Response:
-        item = stored(self.path, capture.warc_file, capture.warc_offset)
-        if item is None or item.record_id.strip("<>") != capture.record_id.strip("<>"):
+    def _stored(
+        self,
+        file: str,
+        offset: int,
+        is_it: Callable[[str], bool],
+        payload_of: Response | None = None,
+    ) -> Response:
+        """Return the response in *file* at *offset*, whose record ID without brackets *is_it*."""
+        item = stored(self.path, file, offset)
+        if item is None or not is_it(item.record_id.strip("<>")):
             raise InputError(
-                f"{self.path / capture.warc_file} has no response at byte {capture.warc_offset}. "
+                f"{self.path / file} has no response at byte {offset}. "
                 "Put the file back beside captures.parquet, or wait until the crawl has written it."
             )
-        path = self.path / capture.warc_file
+        path = self.path / file
         return Response(item, path if path.exists() else Path(f"{path}{OPEN_SUFFIX}"), payload_of)
 
     def _batches(

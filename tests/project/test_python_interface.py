@@ -7,10 +7,13 @@ import asyncio
 import dataclasses
 import inspect
 import json
+import subprocess
+import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from demo_site.server import DemoSite
 from loopback import PROJECT, QUICK
@@ -77,6 +80,37 @@ def test_a_response_has_its_text_its_bytes_and_its_request(
     assert response.request is not None
     assert (response.request.method, response.request.target) == ("GET", "/")
     assert response.request.headers["host"] in site.url
+
+
+@pytest.mark.slow
+def test_the_index_is_read_once_for_all_revisits_of_an_archive(site: DemoSite, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    amicrawl.crawl(site.url, out=out, **SETTINGS)
+    options = [word for name, value in QUICK.items() for word in ("-s", f"{name}={value}")]
+    again = [sys.executable, "-m", "amicrawl", "recrawl", str(out), "--all", *options]
+    subprocess.run(again, check=True, capture_output=True, cwd=PROJECT)
+    archive = amicrawl.open(out)
+    first, *others = [c for c in archive.query() if c.is_revisit]
+    assert len(others) > 1
+    assert first.response is not None
+    (out / "captures.parquet").rename(tmp_path / "elsewhere.parquet")
+    for revisit in others:
+        (response, original) = (
+            capture.response
+            for capture in (revisit, _original_of(revisit, tmp_path / "elsewhere.parquet", archive))
+        )
+        assert response is not None
+        assert original is not None
+        assert response.content == original.content != b""
+
+
+def _original_of(revisit: Any, table: Path, archive: Any) -> Any:
+    rows = pq.read_table(table, filters=pc.field("url") == revisit.original_url).to_pylist()
+    return next(
+        amicrawl.Capture(**row, _archive=archive)
+        for row in rows
+        if row["fetched_at"] - row["duration_ms"] == revisit.original_at
+    )
 
 
 @pytest.mark.slow
