@@ -37,10 +37,10 @@ class RecordPlace(NamedTuple):
 
 
 class RevisitedRecords:
-    """The records that revisits of an archive refer to, and all others with a payload, by URL and moment; 28 bytes of memory for each.
+    """The records that revisits of an archive can refer to, by URL and moment.
 
-    The index is read when the first is looked for, and again when one is missing in it that a crawl may
-    have added since.
+    Each takes 28 bytes of memory. The index is read when the first is looked for, and again when one is
+    missing in it that a crawl may have added since.
     """
 
     def __init__(self, directory: Path) -> None:
