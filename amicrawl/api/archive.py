@@ -338,7 +338,7 @@ class Archive:
         for name, value in equal.items():
             try:
                 condition = _both(condition, pc.field(name) == value)
-            except (pa.ArrowException, OverflowError, UnicodeEncodeError) as error:
+            except (ValueError, TypeError, NotImplementedError, OverflowError) as error:
                 raise UsageError(f"{value!a} cannot be compared with {name}: {error}") from error
         for batch in capture_batches(self.path):
             if condition is None:
