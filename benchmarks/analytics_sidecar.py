@@ -26,9 +26,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.archive.index.sidecar.detectors import Subject, installed_detectors
+from amicrawl.archive.index.sidecar.detectors import installed_detectors
 from amicrawl.archive.index.sidecar.findings import Charset
 from amicrawl.archive.index.sidecar.media_type import Signatures
+from amicrawl.archive.index.sidecar.subject import Subject
 from amicrawl.archive.index.sidecar.text import CharsetDetector
 from amicrawl.record.warc import GZIP_WINDOW
 from benchmarks.measure import Cost, run

@@ -20,8 +20,9 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.archive.index.sidecar.detectors import Characteriser, Subject, installed_detectors
+from amicrawl.archive.index.sidecar.detectors import Characteriser, installed_detectors
 from amicrawl.archive.index.sidecar.findings import LANGUAGES, added_fields, encode_block, parse_block
+from amicrawl.archive.index.sidecar.subject import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

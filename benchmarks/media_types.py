@@ -21,8 +21,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.archive.index.sidecar.detectors import Characteriser, Subject, installed_detectors
+from amicrawl.archive.index.sidecar.detectors import Characteriser, installed_detectors
 from amicrawl.archive.index.sidecar.findings import TYPES, added_fields
+from amicrawl.archive.index.sidecar.subject import Subject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

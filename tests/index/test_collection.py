@@ -23,9 +23,10 @@ from typer.testing import CliRunner
 
 from amicrawl.archive.index.collection.products import FileJob, LineMaker, SeenRecord
 from amicrawl.archive.index.derivatives.file import LeftOutError, Maker
-from amicrawl.archive.index.sidecar.detectors import Characteriser, Detectors, subject_of
+from amicrawl.archive.index.sidecar.detectors import Characteriser, Detectors
 from amicrawl.archive.index.sidecar.file import MergedIndex, Sidecar
 from amicrawl.archive.index.sidecar.media_type import Signatures
+from amicrawl.archive.index.sidecar.subject import subject_of
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError
 from amicrawl.reading.records import read_records

@@ -25,7 +25,7 @@ from urls.vectors import CORPORA
 from warcio.archiveiterator import ArchiveIterator
 
 from amicrawl.archive.index.derivatives.page import page_of
-from amicrawl.archive.index.sidecar.detectors import subject_of
+from amicrawl.archive.index.sidecar.subject import subject_of
 from amicrawl.cli import app
 from amicrawl.reading.records import Record, read_records
 from amicrawl.record import block_digest

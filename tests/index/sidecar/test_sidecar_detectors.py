@@ -17,7 +17,6 @@ from amicrawl.archive.index import OFF_BY_DEFAULT, ProductOptions
 from amicrawl.archive.index.sidecar.detectors import (
     Characteriser,
     Detectors,
-    Subject,
     installed_detectors,
     is_text,
 )
@@ -25,6 +24,7 @@ from amicrawl.archive.index.sidecar.media_type import Libmagic, Signatures
 from amicrawl.archive.index.sidecar.openings import SignatureOpening, literals_in, opening_of
 from amicrawl.archive.index.sidecar.pronom import FidoSignatures, installed_signatures
 from amicrawl.archive.index.sidecar.soft404 import Soft404Model
+from amicrawl.archive.index.sidecar.subject import Subject
 from amicrawl.archive.index.sidecar.text import SAMPLE, CharsetDetector, read
 from amicrawl.errors import UsageError
 from benchmarks.soft404.fit import fit, worth

@@ -14,13 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sidecar_material import http, read_back, warc
 
-from amicrawl.archive.index.sidecar.detectors import (
-    CONTENT_LIMIT,
-    Characteriser,
-    Subject,
-    installed_detectors,
-    subject_of,
-)
+from amicrawl.archive.index.sidecar.detectors import Characteriser, installed_detectors
 from amicrawl.archive.index.sidecar.findings import (
     added_fields,
     encode_block,
@@ -29,6 +23,7 @@ from amicrawl.archive.index.sidecar.findings import (
     written,
 )
 from amicrawl.archive.index.sidecar.soft404 import features_of
+from amicrawl.archive.index.sidecar.subject import CONTENT_LIMIT, Subject, subject_of
 
 if TYPE_CHECKING:
     from pathlib import Path

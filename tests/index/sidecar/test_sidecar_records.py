@@ -22,8 +22,9 @@ from sidecar_material import (
 
 from amicrawl.archive.index.derivatives.file import Maker, Publisher
 from amicrawl.archive.index.merging.sides import is_sidecar_record, sidecar_fields, sidecar_tie
-from amicrawl.archive.index.sidecar.detectors import Characteriser, installed_detectors, subject_of
+from amicrawl.archive.index.sidecar.detectors import Characteriser, installed_detectors
 from amicrawl.archive.index.sidecar.file import SidecarFile
+from amicrawl.archive.index.sidecar.subject import subject_of
 from amicrawl.archive.lines.record_lines import key_of, timestamp_of, url_of
 from amicrawl.disk import Disk
 from amicrawl.reading.records import read_records

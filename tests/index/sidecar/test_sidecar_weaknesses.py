@@ -16,7 +16,6 @@ from amicrawl.archive.index.merging.sides import is_sidecar_record, sidecar_tie
 from amicrawl.archive.index.sidecar.detectors import (
     Characteriser,
     Detectors,
-    Subject,
     installed_detectors,
     is_text,
 )
@@ -29,6 +28,7 @@ from amicrawl.archive.index.sidecar.findings import (
 )
 from amicrawl.archive.index.sidecar.media_type import Signatures
 from amicrawl.archive.index.sidecar.soft404 import Soft404Model
+from amicrawl.archive.index.sidecar.subject import Subject
 from amicrawl.reading.records import read_records
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from amicrawl.archive.index.derivatives.file import (
     date_of,
     uri_of,
 )
-from amicrawl.archive.index.sidecar.detectors import Characteriser, installed_detectors, subject_of
+from amicrawl.archive.index.sidecar.detectors import Characteriser, installed_detectors
 from amicrawl.archive.index.sidecar.findings import (
     SOURCE_FILE,
     SOURCE_OFFSET,
@@ -33,6 +33,7 @@ from amicrawl.archive.index.sidecar.findings import (
     with_fields,
     written,
 )
+from amicrawl.archive.index.sidecar.subject import subject_of
 from amicrawl.archive.lines import LineFile
 from amicrawl.clock import warc_date
 from amicrawl.disk import OutputFile

@@ -26,8 +26,8 @@ from amicrawl.archive.index.sidecar.text import read
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from amicrawl.archive.index.sidecar.detectors import Subject
     from amicrawl.archive.index.sidecar.findings import Charset
+    from amicrawl.archive.index.sidecar.subject import Subject
 
 
 _MOST = 30.0

@@ -23,7 +23,7 @@ from amicrawl.archive.index.sidecar.findings import Charset, Language, Languages
 from amicrawl.discovery import charset_of
 
 if TYPE_CHECKING:
-    from amicrawl.archive.index.sidecar.detectors import Subject
+    from amicrawl.archive.index.sidecar.subject import Subject
 
 
 CHECKED = 64 << 10
