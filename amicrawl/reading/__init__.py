@@ -5,15 +5,16 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from amicrawl.reading.container import Container
     from amicrawl.reading.framing import header_text, warc_head
     from amicrawl.reading.members import MemberBody, Members, RecordMember
     from amicrawl.reading.records import RECORD_TYPES, Broken, Record, paired, read_records, records_of
-    from amicrawl.reading.unpacking import GZIP_MAGIC, ZSTD_MAGIC, Container
+    from amicrawl.reading.unpacking import GZIP_MAGIC, ZSTD_MAGIC
 else:
     __getattr__ = lazy_exports(
         __name__,
         Broken="records",
-        Container="unpacking",
+        Container="container",
         GZIP_MAGIC="unpacking",
         MemberBody="members",
         Members="members",

@@ -5,37 +5,29 @@ a frame of zstd; in a file that is not packed, the piece) and, with its last pie
 Where a unit is damaged, a piece without bytes carries the reason, and the stream continues with the
 next unit that begins like an archive record: what is between is lost, and reported.
 
-A `Container` looks up, at a record's offset, the facts of its gzip member and the digest of its stored
-bytes. Memory is bounded, whatever a unit inflates to. Reads only.
+Memory is bounded, whatever a unit inflates to. Reads only.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
 import re
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import zstandard
 from isal import isal_zlib
 
-from amicrawl.errors import InputError
 from amicrawl.reading.framing import next_warc
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
-    from pathlib import Path
-    from types import TracebackType
     from typing import BinaryIO
-
-    from amicrawl.reading.records import Record
 
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _PARQUET = b"PAR1"
 """How Parquet begins, whose pages may be zstd frames."""
-_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+LZ4_MAGIC = b"\x04\x22\x4d\x18"
 _IS_LZ4 = "the file is compressed with LZ4, which is not supported; decompress it with lz4 -d"
 PIECE = 1 << 20
 """Bytes that a piece has at most."""
@@ -86,7 +78,7 @@ def unpacked(stream: BinaryIO) -> tuple[bool, Iterator[Piece]]:
     Between two pieces the stream may be used, if its position is put back.
     """
     begin = stream.read(PIECE)
-    if begin.startswith(_LZ4_MAGIC):
+    if begin.startswith(LZ4_MAGIC):
         return True, iter([Piece(0, b"", -1, _IS_LZ4)])
     packing = _packing_of(begin)
     if packing is None:
@@ -329,93 +321,3 @@ class _Units:
         self._base += self._at
         self._at = 0
         return len(self._buffer) >= count
-
-
-_FIXED_HEADER = 10
-_FOOTER = 8
-_LOOKED_AT = 1024
-_HAS_CRC, _HAS_EXTRA, _HAS_NAME, _HAS_COMMENT = 2, 4, 8, 16
-
-
-class Member(NamedTuple):
-    """A gzip member (RFC 1952)."""
-
-    length: int
-    header_length: int
-    crc: int
-    """CRC-32 that its trailer declares of what it inflates to."""
-    inflated_length: int
-    """Bytes that its trailer declares, modulo 2**32."""
-    name: str
-    """The file name in its header; empty if there is none."""
-
-
-class Container:
-    """A file of records, open to be looked at."""
-
-    def __init__(self, path: Path) -> None:
-        """Open *path*; InputError where that fails."""
-        try:
-            self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            begin = os.pread(self._descriptor, len(ZSTD_MAGIC), 0)
-            self.is_compressed = begin.startswith((GZIP_MAGIC, ZSTD_MAGIC, _LZ4_MAGIC))
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-            ) from error
-
-    def member(self, record: Record) -> Member | None:
-        """Return the gzip member that *record* begins in, or None where there is no member."""
-        if not record.seekable:
-            return None
-        head = os.pread(self._descriptor, _LOOKED_AT, record.offset)
-        if head[:2] != GZIP_MAGIC or record.length < _FIXED_HEADER + _FOOTER:
-            return None
-        header_length, name = _gzip_header(head)
-        footer = os.pread(self._descriptor, _FOOTER, record.offset + record.length - _FOOTER)
-        crc, size = int.from_bytes(footer[:4], "little"), int.from_bytes(footer[4:], "little")
-        return Member(record.length, header_length, crc, size, name)
-
-    def sha256(self, record: Record) -> str:
-        """Return the digest of the bytes that *record* is stored in, `sha256:` and hexadecimal digits.
-
-        Of packed files those of its member, else those of its header and block. Empty where it cannot
-        be sought, as what is stored is not its own then.
-        """
-        if not record.seekable:
-            return ""
-        digest = hashlib.sha256()
-        offset, left = record.offset, record.length
-        while left and (piece := os.pread(self._descriptor, min(left, PIECE), offset)):
-            digest.update(piece)
-            offset, left = offset + len(piece), left - len(piece)
-        return "" if left else f"sha256:{digest.hexdigest()}"
-
-    def close(self) -> None:
-        """Close it."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _gzip_header(head: bytes) -> tuple[int, str]:
-    """Return the length of the header that *head* begins with, and the file name in it."""
-    flags = head[3]
-    position = _FIXED_HEADER
-    name = ""
-    if flags & _HAS_EXTRA:
-        position += 2 + int.from_bytes(head[position : position + 2], "little")
-    for flag in (_HAS_NAME, _HAS_COMMENT):
-        if flags & flag and (end := head.find(b"\0", position)) >= 0:
-            if flag == _HAS_NAME:
-                name = head[position:end].decode("latin-1")
-            position = end + 1
-    return position + (2 if flags & _HAS_CRC else 0), name

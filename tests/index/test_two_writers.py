@@ -11,7 +11,8 @@ from faulty_disks import QuickDisk
 
 from amicrawl.archive.index.merging.merge import Outputs
 from amicrawl.archive.table.builder import NoRowsError, make_table
-from amicrawl.disk import DirectoryLock, OutputFile, explained
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import OutputFile, explained
 from amicrawl.errors import OutputError, UsageError
 
 if TYPE_CHECKING:
