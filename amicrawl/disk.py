@@ -14,20 +14,18 @@ is followed, anything else is refused. `OutputFile` is the one place where that 
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import stat
 import tempfile
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
-from amicrawl.errors import OUT_OF_MEMORY, OutputError, UsageError
+from amicrawl.errors import OUT_OF_MEMORY, OutputError
 
 if TYPE_CHECKING:
     import hashlib
     from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
 OPEN_SUFFIX = ".open"
@@ -355,51 +353,3 @@ class Trust:
                 "crawl again with the same output directory: it repairs what is there and resumes."
             )
         )
-
-
-class DirectoryLock:
-    """A claim on a directory, so that one process writes there at a time; a killed one gives it up."""
-
-    def __init__(
-        self, directory: Path, *, by: str = "crawl", instead: str = "AMICRAWL_OUT or AMICRAWL_RUN_ID"
-    ) -> None:
-        """Take the claim; UsageError while another process, or another crawl of this one, has it.
-
-        The error says *by* what, and with what another directory is chosen *instead*.
-        """
-        with explained(directory, "opened"):
-            self._descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            self.release()
-            raise UsageError(
-                f"Another {by} is writing to {directory}. Wait until it has ended, or choose another "
-                f"directory with {instead}."
-            ) from error
-        except OSError:
-            # Some network file systems have no locks. Their users are not kept from crawling.
-            pass
-
-    def release(self) -> None:
-        """Give the claim up."""
-        if self._descriptor >= 0:
-            descriptor, self._descriptor = self._descriptor, -1
-            os.close(descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.release()
-
-
-def is_locked(directory: Path) -> bool:
-    """Return whether a process holds *directory* by a `DirectoryLock`."""
-    try:
-        DirectoryLock(directory).release()
-    except UsageError:
-        return True
-    return False

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.capture import Failure
-from amicrawl.disk import OPEN_SUFFIX, is_locked
+from amicrawl.directory_lock import is_locked
+from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.listing import FILE_NAME, PROCESSES, TABLE_NAME, process_directories, read_crawl_json
 from amicrawl.parquet import NotWholeError, ParquetTable

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from amicrawl.cli.options import CrawlDirectory, check_directory
-from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import OPEN_SUFFIX, Disk
 from amicrawl.errors import AmicrawlError, InputError, OutputError
 from amicrawl.listing import FILE_NAME, check_gathered
 from amicrawl.record.repair import repair as repair_directory

@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import is_locked
+from amicrawl.directory_lock import is_locked
 from amicrawl.errors import DamagedFileError
 from amicrawl.listing import FILE_NAME, read_crawl_json
 

@@ -17,7 +17,8 @@ from operator import add
 from typing import TYPE_CHECKING
 
 from amicrawl.config import Identity
-from amicrawl.disk import DirectoryLock, explained
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import explained
 from amicrawl.meguri.format.writer import write_partition
 from amicrawl.meguri.opening import adopted, check_identity, read_state
 from amicrawl.meguri.rows import (

@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, Any
 from amicrawl import __version__
 from amicrawl.capture import NO_BODY, Failure
 from amicrawl.config import PREFIX, SECRET_FIELDS, Dedup, Durability
-from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import Disk
 from amicrawl.listing import DEFAULT_PREFIX, known_files
 from amicrawl.record.deduplication import Original, Originals, decide, digests_of, may_be_original
 from amicrawl.record.journal import CapturesJournal

@@ -23,14 +23,8 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import (
-    OPEN_SUFFIX,
-    DirectoryLock,
-    OutputFile,
-    explained,
-    remove_durably,
-    rename_durably,
-)
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably, rename_durably
 from amicrawl.errors import OutputError
 from amicrawl.listing import (
     DEFAULT_PREFIX,

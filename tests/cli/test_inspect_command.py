@@ -20,7 +20,8 @@ from typer.testing import CliRunner
 
 from amicrawl.capture import Failure
 from amicrawl.cli.inspect import inspect, list_records
-from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
 from amicrawl.listing import CrawlJson
 from amicrawl.seed import Seed

@@ -320,7 +320,7 @@ def test_nothing_that_a_server_or_a_seed_says_forges_a_record_or_a_row(tmp_path:
 
 
 def test_two_crawls_cannot_have_one_directory(tmp_path: Path) -> None:
-    from amicrawl.disk import DirectoryLock  # noqa: PLC0415
+    from amicrawl.directory_lock import DirectoryLock  # noqa: PLC0415
 
     (tmp_path / "out").mkdir()
     lock = DirectoryLock(tmp_path / "out")

@@ -37,7 +37,7 @@ from loopback import (
 from amicrawl.archive.report import LiveFigures, figures_of
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.processes.child import limits_of_each
-from amicrawl.disk import DirectoryLock
+from amicrawl.directory_lock import DirectoryLock
 from amicrawl.errors import ExitCode
 from amicrawl.meguri.opening import load
 

@@ -28,7 +28,7 @@ from loopback import (
     write_lines,
 )
 
-from amicrawl.disk import DirectoryLock
+from amicrawl.directory_lock import DirectoryLock
 from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:

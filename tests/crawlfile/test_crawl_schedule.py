@@ -18,7 +18,7 @@ from amicrawl.crawlfile.schedule import (
     plan,
     run_id_at,
 )
-from amicrawl.disk import DirectoryLock
+from amicrawl.directory_lock import DirectoryLock
 from amicrawl.errors import DamagedFileError
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.fleet.database.connection import RedisSettings, connect
 from amicrawl.fleet.jobs.child import CONSOLE_SIZE

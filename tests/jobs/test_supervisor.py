@@ -23,7 +23,8 @@ from redis_server import end, started_server
 
 from amicrawl.capture import Capture
 from amicrawl.clock import unix_ms
-from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import Disk
 from amicrawl.fleet.checkpoints.checkpoint import path_of
 from amicrawl.fleet.checkpoints.data_directory import JobCopy, opened_store
 from amicrawl.fleet.checkpoints.job_bucket import ship

@@ -34,7 +34,8 @@ from amicrawl.archive.table.ordering import (
 )
 from amicrawl.archive.table.schema import EOT, MONTH_PREFIX, NOWHERE, SCHEMA_VERSION, CapturePlace
 from amicrawl.archive.table.writer import FILE_ROWS, TableWriter, seal
-from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, OutputFile, explained, remove_durably, replace_file
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably, replace_file
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:

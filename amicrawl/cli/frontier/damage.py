@@ -13,7 +13,8 @@ from amicrawl.cli.frontier.rows import AnyPath, hour_now
 from amicrawl.cli.options import AsJson, CrawlDirectory, check_directory, json_text, print_lines
 from amicrawl.config import Identity
 from amicrawl.crawl import request_again
-from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import Disk
 from amicrawl.errors import DamagedFileError, ExitCode, InputError, UsageError
 from amicrawl.listing import process_directories, read_crawl_json
 from amicrawl.meguri import STATUSES, WAITING, Status, find_damage, frontier_directory

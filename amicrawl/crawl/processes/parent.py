@@ -32,7 +32,8 @@ from amicrawl.crawl.watching.control_files import DIRECTORY, write_control
 from amicrawl.crawl.watching.progress import ParentProgress
 from amicrawl.crawl.watching.screen import fault_line
 from amicrawl.crawl.watching.stopping import free_bytes
-from amicrawl.disk import DirectoryLock, Disk
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.listing import PROCESSES, HistoryFile
 from amicrawl.partition import (

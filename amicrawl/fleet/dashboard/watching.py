@@ -24,7 +24,8 @@ from starlette.routing import Mount, Route
 
 from amicrawl import __version__
 from amicrawl.archive.report import LiveFigures, crawl_sections
-from amicrawl.disk import explained, is_locked
+from amicrawl.directory_lock import is_locked
+from amicrawl.disk import explained
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, UsageError
 from amicrawl.fleet.dashboard.app import AccessGuard
 from amicrawl.fleet.dashboard.pages import StaticAssets, chart_sheet, page_templates, static_directory

@@ -11,7 +11,7 @@ import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import DirectoryLock
+from amicrawl.directory_lock import DirectoryLock
 from amicrawl.errors import ExitCode, OutputError
 from amicrawl.fleet.checkpoints import (
     SLOTS,

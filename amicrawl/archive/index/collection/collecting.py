@@ -28,7 +28,8 @@ from amicrawl.archive.index.collection.file import (
     wait_for_others,
 )
 from amicrawl.archive.index.collection.products import MARKS, PRODUCTS, FileJob
-from amicrawl.disk import OPEN_SUFFIX, DirectoryLock, Disk, explained
+from amicrawl.directory_lock import DirectoryLock
+from amicrawl.disk import OPEN_SUFFIX, Disk, explained
 from amicrawl.errors import InputError, OutputError, UsageError
 
 if TYPE_CHECKING:
