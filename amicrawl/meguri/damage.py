@@ -13,9 +13,10 @@ from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.verification import check_rows, verify
 from amicrawl.meguri.opening import load
 from amicrawl.meguri.row_source import frontier_directory
-from amicrawl.meguri.store.directory import SUPERBLOCK_SIZE, decode_superblock, undisturbed
+from amicrawl.meguri.store.directory import undisturbed
 from amicrawl.meguri.store.generations import Generations
 from amicrawl.meguri.store.logs import replay_logs
+from amicrawl.meguri.store.superblock import SUPERBLOCK_SIZE, decode_superblock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -21,18 +21,15 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from amicrawl.disk import OutputFile, explained, replace_file
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
-from amicrawl.meguri.store.directory import (
+from amicrawl.meguri.store.directory import candidates, list_directory, log_name, snapshot_name
+from amicrawl.meguri.store.journal import TAIL_SUFFIX
+from amicrawl.meguri.store.superblock import (
     SUPERBLOCK_NAME,
     SUPERBLOCK_SIZE,
     Slot,
-    candidates,
     decode_superblock,
     encode_superblock,
-    list_directory,
-    log_name,
-    snapshot_name,
 )
-from amicrawl.meguri.store.journal import TAIL_SUFFIX
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

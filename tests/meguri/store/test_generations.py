@@ -25,9 +25,10 @@ from meguri.store.partitions import (
 )
 
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError
-from amicrawl.meguri.store.directory import Slot, candidates, decode_superblock, encode_superblock
+from amicrawl.meguri.store.directory import candidates
 from amicrawl.meguri.store.generations import Generations
 from amicrawl.meguri.store.journal import read_frames
+from amicrawl.meguri.store.superblock import Slot, decode_superblock, encode_superblock
 
 
 def put(directory: Path, *numbers: int) -> None:

@@ -18,10 +18,10 @@ from urls.vectors import VECTOR_FILES, lines
 from amicrawl.meguri.format.partition import EMPTY_ARENA
 from amicrawl.meguri.format.schema import HOST_ROW, ROW
 from amicrawl.meguri.format.verification import read_partition
-from amicrawl.meguri.store.directory import decode_superblock, encode_slot
 from amicrawl.meguri.store.generations import Generations
 from amicrawl.meguri.store.journal import Journal, read_frames
 from amicrawl.meguri.store.logs import replay_logs
+from amicrawl.meguri.store.superblock import decode_superblock, encode_slot
 
 if TYPE_CHECKING:
     from pathlib import Path

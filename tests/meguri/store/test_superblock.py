@@ -8,7 +8,7 @@ import google_crc32c
 import pytest
 
 from amicrawl.meguri.format.faults import FileFault, Malformed
-from amicrawl.meguri.store.directory import (
+from amicrawl.meguri.store.superblock import (
     Slot,
     decode_slot,
     decode_superblock,
