@@ -15,6 +15,7 @@ import pytest
 from amicrawl.fleet.database.connection import RedisSettings, connect
 from amicrawl.fleet.leases.lease import Claims, Renewal
 from amicrawl.fleet.sharing.creation import begin, seeds_given
+from amicrawl.fleet.sharing.record import ShareRecord
 from amicrawl.fleet.sharing.share import (
     ATTEMPTS,
     NEXT,
@@ -22,7 +23,6 @@ from amicrawl.fleet.sharing.share import (
     Ended,
     NoPartition,
     Share,
-    ShareRecord,
     TakenPartition,
 )
 from amicrawl.partition import PartitionRest, has_ended

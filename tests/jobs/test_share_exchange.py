@@ -16,7 +16,8 @@ from amicrawl.fleet.database.connection import RedisSettings, connect
 from amicrawl.fleet.database.redis_values import dead_letters
 from amicrawl.fleet.sharing.creation import begin, seeds_given
 from amicrawl.fleet.sharing.exchange import BatchExchange, News
-from amicrawl.fleet.sharing.share import NEXT, Share, ShareRecord, TakenPartition
+from amicrawl.fleet.sharing.record import ShareRecord
+from amicrawl.fleet.sharing.share import NEXT, Share, TakenPartition
 from amicrawl.frontier import Source
 from amicrawl.partition.batch import PartitionLink, encoded_batch, encoded_link
 from amicrawl.partition.messages import Standing

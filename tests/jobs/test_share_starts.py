@@ -15,7 +15,8 @@ from loopback import PROJECT, environment, write_lines
 from amicrawl.errors import ExitCode
 from amicrawl.fleet.database.connection import RedisSettings, connect
 from amicrawl.fleet.sharing.creation import begin, keep_starts, seeds_given
-from amicrawl.fleet.sharing.share import Ended, Share, ShareRecord, TakenPartition
+from amicrawl.fleet.sharing.record import ShareRecord
+from amicrawl.fleet.sharing.share import Ended, Share, TakenPartition
 
 if TYPE_CHECKING:
     import subprocess

@@ -18,7 +18,8 @@ from amicrawl.fleet.database.connection import RedisSettings, connect
 from amicrawl.fleet.jobs.child import CONSOLE_SIZE
 from amicrawl.fleet.leases.leased import fenced
 from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
-from amicrawl.fleet.sharing.share import ATTEMPTS, NEXT, Share, ShareRecord, TakenPartition, checked_name
+from amicrawl.fleet.sharing.record import ShareRecord, checked_name
+from amicrawl.fleet.sharing.share import ATTEMPTS, NEXT, Share, TakenPartition
 from amicrawl.fleet.sharing.worker import ShareWorker, written_once
 from amicrawl.meguri import shard_of
 from amicrawl.partition.batch import links_in

@@ -23,7 +23,7 @@ from amicrawl.fleet.sharing import (
     seeds_given,
 )
 from amicrawl.fleet.sharing.creation import MOST_STARTS
-from amicrawl.fleet.sharing.share import INBOX, MOST_PARTITIONS
+from amicrawl.fleet.sharing.record import INBOX, MOST_PARTITIONS
 from amicrawl.seed import open_seed
 from amicrawl.uploads import check_keeps_state, open_bucket
 from amicrawl.urls import Refused, UrlKey, fetchable, url_key

@@ -13,17 +13,18 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
-    from amicrawl.fleet.sharing.share import Share, ShareRecord, checked_name
+    from amicrawl.fleet.sharing.record import ShareRecord, checked_name
+    from amicrawl.fleet.sharing.share import Share
     from amicrawl.fleet.sharing.worker import ShareWorker, child_command, written_once
 else:
     __getattr__ = lazy_exports(
         __name__,
         SeedGiver="creation",
         Share="share",
-        ShareRecord="share",
+        ShareRecord="record",
         ShareWorker="worker",
         begin="creation",
-        checked_name="share",
+        checked_name="record",
         child_command="worker",
         keep_starts="creation",
         seeds_given="creation",

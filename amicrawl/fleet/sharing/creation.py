@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from amicrawl.fleet.database import JobStore
-    from amicrawl.fleet.sharing.share import ShareRecord
+    from amicrawl.fleet.sharing.record import ShareRecord
     from amicrawl.seed import Seed
     from amicrawl.urls import UrlKey
 

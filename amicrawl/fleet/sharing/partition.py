@@ -28,7 +28,8 @@ from amicrawl.fleet.leases import (
     LeaseLost,
 )
 from amicrawl.fleet.sharing.exchange import BatchExchange
-from amicrawl.fleet.sharing.share import Share, checked_name
+from amicrawl.fleet.sharing.record import checked_name
+from amicrawl.fleet.sharing.share import Share
 from amicrawl.listing import TABLE_NAME
 from amicrawl.partition import EVERY, Outbox
 from amicrawl.record import opened_index

@@ -1,4 +1,4 @@
-"""A shared crawl in Redis: its record, and every step that workers take there, each in one script.
+"""A shared crawl in Redis: every step that workers take there, each in one script.
 
 A partition has one of these states, and only the scripts change it:
 
@@ -21,23 +21,22 @@ One whose lease merely ran out, in an outage of Redis for example, can, and `tic
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 import redis
 from redis.exceptions import NoPermissionError
 
-from amicrawl.config import is_depth
-from amicrawl.errors import AmicrawlError, InputError, UsageError
+from amicrawl.errors import AmicrawlError, InputError
 from amicrawl.fleet.database import ShareKeys
 from amicrawl.fleet.leases import LEASE, milliseconds, pairs
+from amicrawl.fleet.sharing.record import MOST_PARTITIONS, ShareRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from amicrawl.fleet.database import JobStore
 
@@ -48,86 +47,6 @@ _RECORD_BOUNDS = (100, 4 << 20, 16 << 20)
 """Fields of a hash, bytes of each and of all that are read; a record has a whole crawl file."""
 NEXT = ">"
 """Stands for the batches of an inbox that were not handed out yet."""
-
-MOST_PARTITIONS = 1024
-INBOX = 256
-"""Batches that wait in one inbox at most, unless the crawl was made with another number."""
-
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,62}[a-z0-9])?")
-_FLAGS = ("is_list", "scoped")
-_TEXTS = ("depth", "config", "place", "state", "created")
-
-
-def checked_name(name: str) -> str:
-    """Return *name* if it can be that of a shared crawl. Raises UsageError."""
-    # It becomes part of keys and of paths.
-    if _NAME.fullmatch(name) is None:
-        raise UsageError(
-            f"{name!r} cannot be the name of a shared crawl: use 1 to 64 of a-z, 0-9, - and _, "
-            "with a letter or digit at both ends."
-        )
-    return name
-
-
-def directory_of(number: int) -> str:
-    """Return the name of the directory of partition *number*."""
-    return f"part-{number:03d}"
-
-
-@dataclass(frozen=True, slots=True)
-class ShareRecord:
-    """A shared crawl."""
-
-    name: str
-    partitions: int
-    inbox: int = INBOX
-    """Batches that one inbox holds at most."""
-    is_list: bool = False
-    """Whether the seeds are a list of pages whose links are not followed: the spider `seeds`."""
-    depth: str = "inf"
-    """How far links are followed: see the argument of that name of the spider `site`."""
-    config: str = ""
-    """The text of its crawl file; empty for none."""
-    scoped: bool = False
-    """Whether the crawl file says what is on site; if not, the start URLs do."""
-    place: str = ""
-    """Where partitions are shipped to between machines: a URL of a bucket; empty for nowhere."""
-    state: str = "open"
-    """`open` or `ended`."""
-    seeding: bool = False
-    """Whether its seeds are still being given."""
-    stop: bool = False
-    pause: bool = False
-    created: str = ""
-
-    @classmethod
-    def parse(cls, name: str, fields: Mapping[str, str]) -> Self:
-        """Read the hash of the crawl *name*; raises InputError for one that cannot be followed."""
-        partitions = _count(fields.get("partitions", ""), most=MOST_PARTITIONS)
-        inbox = _count(fields.get("inbox", ""), most=1_000_000)
-        depth = fields.get("depth", "inf")
-        if partitions is None or inbox is None or not is_depth(depth):
-            raise InputError(
-                f"The record of the shared crawl {name!r} in Redis is invalid: partitions "
-                f"{fields.get('partitions')!r}, inbox {fields.get('inbox')!r}, depth {depth!r}. "
-                "Remove it with `amicrawl share remove` and create it again."
-            )
-        values: dict[str, Any] = {each: fields.get(each, "") for each in _TEXTS}
-        values |= {each: fields.get(each) == "1" for each in _FLAGS}
-        values |= {each: each in fields for each in ("seeding", "stop", "pause")}
-        return cls(name, partitions, inbox, **{**values, "depth": depth})
-
-    def fields(self) -> dict[str, str]:
-        """Return what the hash holds at the beginning."""
-        flags = {name: "1" if getattr(self, name) else "0" for name in _FLAGS}
-        texts = {name: getattr(self, name) for name in _TEXTS}
-        return {"partitions": str(self.partitions), "inbox": str(self.inbox), **flags, **texts}
-
-
-def _count(text: str, *, most: int) -> int | None:
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
-        return None
-    return int(text) if 1 <= int(text) <= most else None
 
 
 class DisturbedError(AmicrawlError):

@@ -31,7 +31,8 @@ from amicrawl.fleet.checkpoints import Copying, opened_store, path_of, restore_c
 from amicrawl.fleet.database import RedisUnavailable, unit_of
 from amicrawl.fleet.jobs import Attempt, Child, Supervisor, crawl_environment, take_directory
 from amicrawl.fleet.leases import GRACE, LEASE, Claim, Claims, HeartbeatMonitor
-from amicrawl.fleet.sharing.share import Ended, NoPartition, directory_of
+from amicrawl.fleet.sharing.record import directory_of
+from amicrawl.fleet.sharing.share import Ended, NoPartition
 from amicrawl.partition import Outbox
 from amicrawl.uploads import open_bucket
 
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-    from amicrawl.fleet.sharing.share import Share, ShareRecord
+    from amicrawl.fleet.sharing.record import ShareRecord
+    from amicrawl.fleet.sharing.share import Share
 
 LOG_NAME = "worker.log"
 _DIRECTORY_PATIENCE = 20.0
