@@ -15,6 +15,7 @@ from amicrawl.cli.options import Port, check_installed, grouped
 from amicrawl.cli.redis_options import RedisOptions
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, UsageError
+from amicrawl.terminal import counted
 
 if TYPE_CHECKING:
     from amicrawl.fleet.dashboard import Users
@@ -132,7 +133,7 @@ def add(name: NewName, role: RoleName, users: UsersFile, token: Token = False) -
 def remove(name: NameToRemove, users: UsersFile) -> None:
     """Remove NAME with all tokens; takes effect at once.
 
-    Example: amicrawl dashboard user remove ann --users users.toml
+    Example: amicrawl dashboard user remove anna --users users.json
     """
     _users(users).remove(name)
 
@@ -141,10 +142,10 @@ def remove(name: NameToRemove, users: UsersFile) -> None:
 def ls(users: UsersFile) -> None:
     """List the users.
 
-    Example: amicrawl dashboard user ls --users users.toml
+    Example: amicrawl dashboard user ls --users users.json
     """
     for user in _users(users).all().values():
-        how = ["a password"] * (user.password is not None) + [f"{len(user.tokens)} tokens"] * bool(
+        how = ["a password"] * (user.password is not None) + [counted(len(user.tokens), "token")] * bool(
             user.tokens
         )
         typer.echo(f"{user.name}\t{user.role.name}\t{', '.join(how) or 'nothing to sign in with'}")

@@ -47,7 +47,7 @@ def test_a_user_is_added_changed_listed_and_taken_out(tmp_path: Path) -> None:
     assert users.signed_in("anna", PASSWORD) is None
     assert run("user", "ls", "--users", file).splitlines() == [
         "anna\tview\ta password",
-        "bot\toperate\t1 tokens",
+        "bot\toperate\t1 token",
     ]
     run("user", "remove", "bot", "--users", file)
     assert users.bearer(token) is None
@@ -61,20 +61,26 @@ def test_a_user_is_added_changed_listed_and_taken_out(tmp_path: Path) -> None:
         (("user", "ls", "--users", "{}/nowhere/u.json"), InputError, "not a directory"),
         (("--host", "0.0.0.0"), UsageError, "--users"),
         (("--certificate", "{}/c.pem"), UsageError, "--key"),
+        (("--certificate", "{}/c.pem", "--key", "{}/c.pem"), InputError, "certificate and its key"),
         (("--archives", "{}/nowhere"), InputError, "not a directory"),
+        (("user", "ls", "--users", "{}"), InputError, "is not a file"),
         (("--redis", "http://localhost/"), UsageError, "redis://"),
     ],
 )
 def test_what_cannot_be_is_refused_with_a_sentence(
     tmp_path: Path, arguments: tuple[str, ...], error: type[Exception], sentence: str
 ) -> None:
+    (tmp_path / "c.pem").write_text("nothing of OpenSSL's")
     with pytest.raises(error, match=sentence):
         run(*(word.format(tmp_path) for word in arguments))
 
 
-def test_a_short_password_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="10 to"):
-        run("user", "add", "anna", "--role", "view", "--users", tmp_path / "u.json", password="short")
+@pytest.mark.parametrize(("password", "other"), [("short", "longer"), ("x" * 1025, "shorter")])
+def test_a_password_of_a_bad_length_is_refused_and_nothing_is_written(
+    tmp_path: Path, password: str, other: str
+) -> None:
+    with pytest.raises(UsageError, match=f"10 to 1024 characters. Choose a {other} one"):
+        run("user", "add", "anna", "--role", "view", "--users", tmp_path / "u.json", password=password)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -388,7 +388,8 @@ def test_tools_made_for_archivebot_find_its_endpoints(
     assert (finished[0]["finished_at"], type(finished[0]["finished_at"])) == (1_700_000_100, int)
     assert [(job["ident"], job["finished"]) for job in finished] == [(OTHER, True)]
     assert f"{IDENT}\ta.c\n" in api.client.get(f"/ignores/{IDENT},{OTHER}").text
-    assert api.client.get("/logs/recent?count=11", headers=tool).status_code == 400
+    for count in ("11", "0", "-1", "00001999999", f"00001{'0' * 5000}", "", "3.0", "\u0663"):
+        assert api.client.get("/logs/recent", params={"count": count}, headers=tool).status_code == 400
     assert api.client.get("/ignores/pending", headers=tool).status_code == 400
     compact = api.client.get(f"/ignores/{ident}?compact=true").text
     assert compact == f"{ident}\tset global\n"

@@ -392,6 +392,38 @@ def test_a_user_who_is_changed_or_removed_is_out_with_the_next_request(
     assert vera.get("/jobs").status_code == 401
 
 
+@pytest.mark.parametrize("is_damaged", [True, False])
+def test_while_the_users_file_cannot_be_read_the_log_says_why_and_no_client_is_told(
+    guarded: Running, users: Users, caplog: pytest.LogCaptureFixture, *, is_damaged: bool
+) -> None:
+    token, before = users.add_token("otto"), users.path.read_bytes()
+    browser, tool = signed_in(guarded, "vera"), httpx.Client(base_url=guarded.url, trust_env=False)
+    if is_damaged:
+        users.path.write_bytes(b"{")
+    else:
+        users.path.chmod(0o644)
+    form = {"name": "anna", "password": PASSWORD, "csrf_token": DashboardClient(guarded.url).csrf}
+    bearer = {"authorization": f"Bearer {token}"}
+    for response in (
+        browser.get("/jobs"),
+        browser.page("/"),
+        browser.get("/events"),
+        tool.get("/api/v1/jobs", headers=bearer),
+        tool.post("/login", data=form),
+    ):
+        assert response.status_code == 503
+        assert "The users file cannot be read" in response.text
+        assert users.path.name not in response.text
+    assert caplog.text.count("No user can sign in") == 1
+    assert str(users.path) in caplog.text
+    assert "Traceback" not in caplog.text
+    users.path.write_bytes(before)
+    users.path.chmod(0o600)
+    assert browser.get("/jobs").status_code == 200
+    assert tool.get("/api/v1/jobs", headers=bearer).status_code == 200
+    tool.close()
+
+
 def test_an_admin_manages_users_over_the_api_and_stays_one(guarded: Running, users: Users) -> None:
     anna = signed_in(guarded, "anna")
     added = anna.post("/users", {"name": "nina", "role": "operate", "password": "a new password"})

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from amicrawl.fleet.dashboard.app import Site
 
 _MOST_RECENT = 10
+_COUNTS = {str(count): count for count in range(1, _MOST_RECENT + 1)}
 _MOST_IDENTS = 50
 _MOST_MESSAGES = 100
 _LONGEST_MESSAGE = 1000
@@ -36,13 +37,13 @@ _OURS = frozenset({"score", "link"})
 
 def recent_logs(site: Site, request: Request) -> Response:
     """`/logs/recent?count=1..10`: the last entries of every job that runs, each with its job."""
-    said = request.query_params.get("count", str(_MOST_RECENT))
-    if not said.isascii() or not said.isdigit() or not 1 <= int(said[:5]) <= _MOST_RECENT:
+    most = _COUNTS.get(request.query_params.get("count", str(_MOST_RECENT)))
+    if most is None:
         raise Problem(400, f"count is a number from 1 to {_MOST_RECENT}.")
     running = site.board.running()
     with site.store.responding():
         records = lookup.jobs(site.store, running)
-    entries = site.board.recent(list(records), most=int(said))
+    entries = site.board.recent(list(records), most=most)
     jobs = [
         {
             **{name: value for name, value in entry.items() if name not in {"score", "link"}},

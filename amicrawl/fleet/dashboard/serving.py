@@ -339,7 +339,8 @@ def _prepared(settings: Settings, *, disk: Disk) -> Iterator[tuple[ASGIApp, Hub]
 
 
 def _configuration(settings: ServerSettings, app: ASGIApp) -> uvicorn.Config:
-    return uvicorn.Config(
+    """Return how *app* is served, all of it read; InputError for an unusable certificate or key."""
+    configuration = uvicorn.Config(
         app,
         log_config=None,
         access_log=False,
@@ -360,6 +361,15 @@ def _configuration(settings: ServerSettings, app: ASGIApp) -> uvicorn.Config:
         ssl_certfile=settings.certificate,
         ssl_keyfile=settings.key,
     )
+    try:
+        # Read here and not by the thread of the server, which could only end with a traceback.
+        configuration.load()
+    except OSError as error:  # of OpenSSL, too
+        raise InputError(
+            f"{settings.certificate} and {settings.key} cannot be used as a certificate and its key, "
+            f"both as PEM: {error.strerror or error}."
+        ) from error
+    return configuration
 
 
 @contextmanager

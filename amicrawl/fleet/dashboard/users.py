@@ -163,7 +163,8 @@ class Users:
                 f"{name[:80]!r} cannot be the name of a user. Take up to 64 letters, digits, _ and -."
             )
         if password is not None and not LEAST <= len(password) <= MOST:
-            raise UsageError(f"A password has {LEAST} to {MOST} characters. Choose a longer one.")
+            other = "longer" if len(password) < LEAST else "shorter"
+            raise UsageError(f"A password has {LEAST} to {MOST} characters. Choose a {other} one.")
         kept = None if password is None else hashed(password)
         with self._lock:
             users = dict(self._read())
@@ -200,6 +201,8 @@ class Users:
             return self._users
         except OSError as error:
             raise InputError(f"{self.path} cannot be read: {error.strerror}.") from error
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"{self.path} is not a file.")
         seen = (found.st_mtime_ns, found.st_size, found.st_ino, found.st_mode)
         if seen != self._seen:
             if stat.S_IMODE(found.st_mode) & 0o077:

@@ -15,23 +15,28 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import logging
 import secrets
 import threading
 import time
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import dataclass
 from ipaddress import ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
+from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.dashboard.problems import Problem
 from amicrawl.fleet.dashboard.users import Role, User
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from starlette.requests import Request
 
     from amicrawl.fleet.dashboard.users import Users
+
+logger = logging.getLogger(__name__)
 
 TRIES = 5
 EVERY = 180.0
@@ -199,6 +204,8 @@ class Visitors:
         """Tokens that were right, hashed, with what was kept for them; a hash a request were dear."""
         self._lock = threading.Lock()
         self._bearing = threading.Lock()
+        self._fault = ""
+        """Why the users file could not be read the last time; empty where it could."""
 
     @property
     def signed_out(self) -> dict[str, Any]:
@@ -208,7 +215,7 @@ class Visitors:
     def of(self, request: Request) -> Visitor | None:
         """Return who makes *request*, None where that is not known. Blocks: not for the event loop.
 
-        Raises Problem for a token that is wrong.
+        Raises Problem for a token that is wrong, or while the users file cannot be read.
         """
         if self.users is None:
             return Visitor("", Role.admin)
@@ -218,7 +225,7 @@ class Visitors:
             return Visitor(user.name, user.role, is_bearer=True)
         key = request.cookies.get(COOKIE, "")
         session = self.sessions.get(key) if key else None
-        found = None if session is None else self.users.get(session.name)
+        found = None if session is None else self._user(session.name)
         if session is None or found is None or found.password != session.password:
             return None
         return Visitor(found.name, found.role, session=key)
@@ -266,12 +273,31 @@ class Visitors:
             raise Problem(404, "No sign-in is required here: there is no users file.")
         address, tried = address_of(request), name[:_LONGEST_NAME]
         self._take_try(address, tried)
-        with self._hashing:
+        with self._hashing, self._reading():
             user = self.users.signed_in(name, password)
         if user is None or user.password is None:
             raise Problem(401, "That name and that password do not belong together.")
         self._was_right(address, tried)
         return self.sessions.begin(user.name, user.password)
+
+    def _user(self, name: str) -> User | None:
+        assert self.users is not None
+        with self._reading():
+            return self.users.get(name)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Raise Problem where the users file cannot be read: why is for the log, not for any client."""
+        try:
+            yield
+        except AmicrawlError as error:
+            if str(error) != self._fault:
+                self._fault = str(error)
+                logger.warning("No user can sign in, or is known: %s", error)
+            raise Problem(
+                503, "The users file cannot be read; the log of the dashboard says why."
+            ) from error
+        self._fault = ""
 
     def _bearer(self, token: str, address: str) -> User:
         user = self._known_bearer(token)
@@ -282,9 +308,8 @@ class Visitors:
             return self._known_bearer(token) or self._new_bearer(token, address)
 
     def _known_bearer(self, token: str) -> User | None:
-        assert self.users is not None
         name, _, rest = token.partition(".")
-        user = self.users.get(name)
+        user = self._user(name)
         with self._lock:
             known = self._bearers.get(_hash(token))
         if user is None or known is None or user.tokens.get(rest.partition(".")[0]) != known:
@@ -295,7 +320,8 @@ class Visitors:
         assert self.users is not None
         name, _, rest = token.partition(".")
         self._take_try(address, name[:_LONGEST_NAME])
-        user = self.users.bearer(token)
+        with self._reading():
+            user = self.users.bearer(token)
         if user is None:
             raise Problem(401, "The token is not valid.", headers={"www-authenticate": "Bearer"})
         self._was_right(address, name[:_LONGEST_NAME])
