@@ -36,7 +36,8 @@ import httpx
 import psutil
 
 from amicrawl.fleet.database.connection import RedisSettings, connect
-from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
+from amicrawl.fleet.jobs.link import CrawlLink, Fed
+from amicrawl.fleet.jobs.restoring import fetched_copy
 from amicrawl.fleet.jobs.submission import Submission, submit
 from amicrawl.fleet.leases.lease import Claims
 from amicrawl.fleet.logs import job_log

@@ -18,9 +18,10 @@ from job_changes import change
 from amicrawl.fleet.database.connection import connect
 from amicrawl.fleet.database.ident import ident_of, normalised
 from amicrawl.fleet.jobs import lookup, queues, verbs
-from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
+from amicrawl.fleet.jobs.link import CrawlLink, Fed
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord
 from amicrawl.fleet.jobs.record import encoded_info, info_of
+from amicrawl.fleet.jobs.restoring import fetched_copy
 from amicrawl.fleet.jobs.submission import Submission, submit
 from amicrawl.fleet.leases.lease import Claims, Happened
 from amicrawl.fleet.logs.job_log import parsed

@@ -14,7 +14,7 @@ from loopback import RawServer, page
 from redis_server import end, started_server
 
 from amicrawl.disk import Disk
-from amicrawl.fleet.jobs.link import begin_epoch
+from amicrawl.fleet.jobs.restoring import begin_epoch
 from amicrawl.fleet.leases.lease import Claims
 from amicrawl.fleet.leases.leased import raise_fence
 

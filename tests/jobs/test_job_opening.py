@@ -15,7 +15,7 @@ from amicrawl.errors import InputError, UsageError
 from amicrawl.fleet.checkpoints.data_directory import JobCopy
 from amicrawl.fleet.jobs.crawl.opening import HeldJob, open_job, redis_of
 from amicrawl.fleet.jobs.crawl.specification import arguments_of, take_settings
-from amicrawl.fleet.jobs.link import begin_epoch, fetched_copy
+from amicrawl.fleet.jobs.restoring import begin_epoch, fetched_copy
 from amicrawl.fleet.leases.lease import Claims, Happened
 from amicrawl.fleet.leases.lease_time import TOKEN_VARIABLE
 from amicrawl.fleet.leases.leased import LeaseLost

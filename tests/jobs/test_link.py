@@ -20,7 +20,8 @@ from amicrawl.errors import InputError
 from amicrawl.fleet.checkpoints.data_directory import JobCopy
 from amicrawl.fleet.database.connection import connect
 from amicrawl.fleet.jobs import verbs
-from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy, restore
+from amicrawl.fleet.jobs.link import CrawlLink, Fed
+from amicrawl.fleet.jobs.restoring import fetched_copy, restore
 from amicrawl.fleet.leases.lease import Claims, Happened
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from amicrawl.fleet.database import redis_values
 from amicrawl.fleet.database.connection import JobStore, RedisRefused, connect
 from amicrawl.fleet.database.ident import ident_of
 from amicrawl.fleet.jobs import lookup, queues, verbs
-from amicrawl.fleet.jobs.link import CrawlLink, Fed, fetched_copy
+from amicrawl.fleet.jobs.link import CrawlLink, Fed
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, PipelineRecord, pipelines
+from amicrawl.fleet.jobs.restoring import fetched_copy
 from amicrawl.fleet.jobs.seedqueue import SeedQueue
 from amicrawl.fleet.jobs.submission import Submission, submit
 from amicrawl.fleet.leases.lease import Claims, Happened

@@ -32,10 +32,10 @@ from amicrawl.fleet.database.connection import JobStore, RedisSettings, connect
 from amicrawl.fleet.database.redis_values import dead_letters
 from amicrawl.fleet.jobs.accounting import Account, Figures, account_of, settle
 from amicrawl.fleet.jobs.attempt import Workshop
-from amicrawl.fleet.jobs.link import begin_epoch
 from amicrawl.fleet.jobs.pipeline import Pipeline, PipelineOptions
 from amicrawl.fleet.jobs.pipeline_record import PipelineIdentity, pipelines, tell_to_drain
 from amicrawl.fleet.jobs.queues import queue_order
+from amicrawl.fleet.jobs.restoring import begin_epoch
 from amicrawl.fleet.jobs.supervisor import Mode
 from amicrawl.fleet.leases.lease import Claims
 from amicrawl.fleet.leases.leased import fenced

@@ -24,9 +24,9 @@ from amicrawl.disk import explained, replace_file
 from amicrawl.errors import AmicrawlError, ExitCode, InputError
 from amicrawl.fleet.checkpoints import JobCopy
 from amicrawl.fleet.database import hash_at, is_ident, list_at, names_of_keys, put_dead_letter
-from amicrawl.fleet.jobs.link import is_forgotten, restore
 from amicrawl.fleet.jobs.pipeline_record import remove_stale
 from amicrawl.fleet.jobs.record import encoded_info, info_of
+from amicrawl.fleet.jobs.restoring import is_forgotten, restore
 from amicrawl.fleet.leases import GRACE, Claim, Claims, Finished, GivenBack, Happened
 from amicrawl.fleet.logs import say
 

@@ -42,8 +42,8 @@ from amicrawl.fleet.jobs.attempt import (
 )
 from amicrawl.fleet.jobs.child import Child
 from amicrawl.fleet.jobs.ending import Ending, EndVerdict, Reaper
-from amicrawl.fleet.jobs.link import begin_epoch, fetched_copy, is_forgotten, restore
 from amicrawl.fleet.jobs.pipeline_record import RUNNING, STOPPING, PipelineRecord, figures
+from amicrawl.fleet.jobs.restoring import begin_epoch, fetched_copy, is_forgotten, restore
 from amicrawl.fleet.jobs.submission import GLOBAL_SET
 from amicrawl.fleet.jobs.supervisor import Mode, Supervisor
 from amicrawl.fleet.leases import GRACE, Claim, Claims, HeartbeatMonitor, RefusedEntry

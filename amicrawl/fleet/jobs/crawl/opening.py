@@ -27,9 +27,9 @@ from amicrawl.fleet.database import (
     connect_from_scrapy,
     hash_at,
 )
-from amicrawl.fleet.jobs.link import fetched_copy, is_forgotten, restore
 from amicrawl.fleet.jobs.queues import queue_names
 from amicrawl.fleet.jobs.record import JobRecord, encoded_info, info_of
+from amicrawl.fleet.jobs.restoring import fetched_copy, is_forgotten, restore
 from amicrawl.fleet.leases import (
     LEASE,
     LEASE_VARIABLE,
