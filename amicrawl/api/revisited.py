@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pyarrow.compute as pc
 import xxhash
 
-from amicrawl.record import capture_batches, index_files
+from amicrawl.record import capture_batches, opened_index_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -77,9 +78,10 @@ class RevisitedRecords:
 
     def _now(self) -> list[tuple[Path, int, int]]:
         """Return what the index is made of, and since when."""
-        tables, journals = index_files(self._directory)
-        facts = [(path, path.stat()) for path in (*tables, *journals)]
-        return [(path, fact.st_size, fact.st_mtime_ns) for path, fact in facts]
+        with opened_index_files(self._directory) as (tables, journals):
+            named = [(Path(table.name), table.stat()) for table in tables]
+            named += [(Path(each.name), os.fstat(each.fileno())) for each in journals]
+        return [(path, facts.st_size, facts.st_mtime_ns) for path, facts in named]
 
     def _read(self) -> None:
         files: dict[str, int] = {}

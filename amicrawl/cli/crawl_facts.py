@@ -9,7 +9,7 @@ memory.
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -22,12 +22,11 @@ from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.listing import FILE_NAME, PROCESSES, TABLE_NAME, process_directories, read_crawl_json
 from amicrawl.parquet import NotWholeError, ParquetTable
-from amicrawl.record import index_files, read_rows
-from amicrawl.record.journal import NAMES
+from amicrawl.record import NAMES, index_files, rows_in
 from amicrawl.seed import earlier_indexes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
 SHOWN = ("status", "body_length", "host", "url", "error")
@@ -39,6 +38,7 @@ _SKIPPED = frozenset({"skipped", *(str(failure) for failure in Failure if failur
 _BATCH = 64 * 1024
 _SHOWN_BATCH = 256
 _MAGIC = b"PAR1"
+_TRIES = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,23 +98,35 @@ def facts_of(path: Path, *, rows: int) -> CrawlFacts:
 def _facts_of_directory(directory: Path, *, rows: int) -> CrawlFacts:
     """Return the facts of the crawl in *directory*, with its first *rows* captures.
 
-    Raises InputError where there is no crawl, DamagedFileError where `captures.parquet` cannot be read.
+    Raises InputError where there is no crawl, or its files change whenever they are read;
+    DamagedFileError where `captures.parquet` cannot be read.
     """
+    for _ in range(_TRIES):
+        # A file is gone between being listed and being read where the crawl has just sealed it.
+        with suppress(FileNotFoundError):
+            listed = index_files(directory)
+            facts = _read_directory(directory, *listed, rows=rows)
+            if index_files(directory) == listed:
+                return facts
+    raise InputError(f"{directory} changed whenever it was read. Try again when its crawl has ended.")
+
+
+def _read_directory(
+    directory: Path, tables: Sequence[Path], unread: Sequence[Path], *, rows: int
+) -> CrawlFacts:
     facts = CrawlFacts()
-    with _changes_reported(directory):
-        facts.crawl = _crawl_said(directory, facts.notes)
-        if facts.crawl is not None and facts.crawl.get("state") == "running":
-            facts.is_held = is_locked(directory)
-        facts.files = _files(directory, facts.crawl or {})
-        tables, unread = index_files(directory)
-        tables += earlier_indexes(directory)
-        warcs = any(".warc.gz" in file.name for file in facts.files)
-        if not (tables or unread or warcs or facts.crawl):
-            raise InputError(f"{directory} holds no crawl. {_advice(directory)}")
-        for table in tables:
-            _add_table(facts, table, rows=rows)
-        for journal in unread:
-            _add_journal(facts, journal, rows=rows)
+    facts.crawl = _crawl_said(directory, facts.notes)
+    if facts.crawl is not None and facts.crawl.get("state") == "running":
+        facts.is_held = is_locked(directory)
+    facts.files = _files(directory, facts.crawl or {})
+    tables = [*tables, *earlier_indexes(directory)]
+    warcs = any(".warc.gz" in file.name for file in facts.files)
+    if not (tables or unread or warcs or facts.crawl):
+        raise InputError(f"{directory} holds no crawl. {_advice(directory)}")
+    for table in tables:
+        _add_table(facts, table, rows=rows)
+    for journal in unread:
+        _add_journal(facts, journal, rows=rows)
     return facts
 
 
@@ -147,14 +159,15 @@ def _add_journal(facts: CrawlFacts, path: Path, *, rows: int) -> None:
     """Add the rows of the journal *path* to *facts*; damaged lines are noted, a torn last one is not."""
     damaged: list[object] = []
     status, length, unchanged, error = (NAMES.index(name) for name in _COUNTED)
-    for values in read_rows(path, on_damage=damaged.append):
-        facts.rows += 1
-        facts.statuses[values[status]] += 1
-        facts.bytes += values[length]
-        facts.unchanged += values[unchanged]
-        facts.skipped += not values[status] and _is_skipped(values[error])
-        if len(facts.captures) < rows:
-            facts.captures.append({name: values[NAMES.index(name)] for name in SHOWN})
+    with path.open("rb") as stream:
+        for values in rows_in(stream, on_damage=damaged.append):
+            facts.rows += 1
+            facts.statuses[values[status]] += 1
+            facts.bytes += values[length]
+            facts.unchanged += values[unchanged]
+            facts.skipped += not values[status] and _is_skipped(values[error])
+            if len(facts.captures) < rows:
+                facts.captures.append({name: values[NAMES.index(name)] for name in SHOWN})
     if damaged:
         facts.notes.append(f"{path.name} has {len(damaged)} damaged lines, the first: {damaged[0]}.")
 
@@ -246,12 +259,3 @@ def _state(name: str) -> str:
 def _advice(directory: Path) -> str:
     runs = sorted(path.parent for path in directory.glob(f"*/{TABLE_NAME}"))
     return f"Give one of the runs in it: {runs[0]}." if runs else "Give the output directory of one."
-
-
-@contextmanager
-def _changes_reported(directory: Path) -> Iterator[None]:
-    """Say so where a file is gone between being listed and being read: the crawl has just sealed it."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise InputError(f"{directory} changed while it was read: {error}. Try again.") from error

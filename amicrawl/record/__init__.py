@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
     from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, description_of, row_of
     from amicrawl.record.deduplication import block_digest, labelled
-    from amicrawl.record.journal import NAMES, index_files, read_rows, row_in
+    from amicrawl.record.journal import NAMES, index_files, opened_index_files, row_in, rows_in
     from amicrawl.record.read_back import rebuilt, request_before, stored
     from amicrawl.record.repair import Repaired, repair_locked
     from amicrawl.record.table import (
         CAPTURES,
+        CaptureIndex,
         OutputSink,
         capture_batches,
         join_tables,
@@ -52,14 +53,16 @@ else:
         labelled="deduplication",
         NAMES="journal",
         index_files="journal",
-        read_rows="journal",
+        opened_index_files="journal",
         row_in="journal",
+        rows_in="journal",
         rebuilt="read_back",
         request_before="read_back",
         stored="read_back",
         Repaired="repair",
         repair_locked="repair",
         CAPTURES="table",
+        CaptureIndex="table",
         OutputSink="table",
         capture_batches="table",
         join_tables="table",
@@ -82,6 +85,7 @@ __all__ = [
     "NAMES",
     "OF_SEED",
     "Archive",
+    "CaptureIndex",
     "CaptureItem",
     "OutputSink",
     "Provenance",
@@ -100,13 +104,14 @@ __all__ = [
     "joined_unkept",
     "labelled",
     "opened_index",
-    "read_rows",
+    "opened_index_files",
     "rebuilt",
     "record_ids",
     "repair_locked",
     "request_before",
     "row_in",
     "row_of",
+    "rows_in",
     "stored",
     "target_uri",
     "unkept_sentences",

@@ -13,40 +13,54 @@ dropped without a word.
 from __future__ import annotations
 
 import re
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from operator import itemgetter
-from typing import IO, TYPE_CHECKING, Any
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 
 from amicrawl.disk import OutputFile, Trust, explained, remove_durably
+from amicrawl.errors import AmicrawlError, InputError
 from amicrawl.listing import EARLIER_TABLE, NO_EARLIER_TABLE, PROCESSES, TABLE_NAME, process_directories
 from amicrawl.record.captures import COLUMNS, EMPTY, NULLABLE, row_of
 from amicrawl.record.deduplication import digests_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     from amicrawl.disk import Disk
     from amicrawl.listing import SealedFile
     from amicrawl.record.captures import CaptureItem, Row
+    from amicrawl.record.table import CaptureIndex
 
 
 JOURNAL_NAME = "captures-{:05d}"
 LAST_JOURNAL = b"amicrawl.last_journal"
 """The key in the metadata of `captures.parquet` that names the last journal which it holds."""
 
+IndexFiles = tuple[list[Path], list[Path]]
+"""Tables and journals that hold the rows of a crawl."""
+
 _JOURNAL = re.compile(r"captures-(\d{5,12})\.open")
+_TRIES = 10
 
 
 def journals(directory: Path) -> list[Path]:
     """Return the journals in *directory* that `captures.parquet` has not taken in, oldest first."""
-    return [path for number, path in _numbered_journals(directory) if number > _last_taken_in(directory)]
+    found = _numbered_journals(directory)
+    last = _last_taken_in(directory) if found else -1
+    return [path for number, path in found if number > last]
 
 
-def index_files(directory: Path) -> tuple[list[Path], list[Path]]:
+def own_index_files(directory: Path) -> IndexFiles:
+    """Return the tables and the journals of *directory* alone, whatever its processes have."""
+    return [path for path in (directory / TABLE_NAME,) if path.exists()], journals(directory)
+
+
+def index_files(directory: Path) -> IndexFiles:
     """Return the tables and the journals that hold the rows of the crawl in *directory*.
 
     Those of its processes, too, where it has several and has not ended.
@@ -62,6 +76,42 @@ def index_files(directory: Path) -> tuple[list[Path], list[Path]]:
     tables += [part / TABLE_NAME for part in parts]
     unread = [journal for part in (directory, *parts) for journal in journals(part)]
     return [path for path in tables if path.exists()], unread
+
+
+@contextmanager
+def opened_index_files(
+    directory: Path, *, listed: Callable[[Path], IndexFiles] = index_files
+) -> Iterator[tuple[list[CaptureIndex], list[BinaryIO]]]:
+    """Open what *listed* returns of *directory*: the files of one moment, which hold each row once.
+
+    A crawl may seal, replace or remove them while they are read: they are read to their ends as they
+    were. Raises as `opened_index`, and InputError where they change whenever they are opened.
+    """
+    for _ in range(_TRIES):
+        with ExitStack() as opened:
+            files = _opened(directory, listed, opened)
+            if files is not None:
+                yield files
+                return
+    raise InputError(f"{directory} changed whenever it was read. Try again when its crawl has ended.")
+
+
+def _opened(
+    directory: Path, listed: Callable[[Path], IndexFiles], opened: ExitStack
+) -> tuple[list[CaptureIndex], list[BinaryIO]] | None:
+    """Return the files of *directory*, added to *opened*; None where they changed meanwhile."""
+    from amicrawl.record.table import opened_index  # noqa: PLC0415  # see `_last_taken_in`
+
+    try:
+        tables, unread = listed(directory)
+        indexes = [opened.enter_context(opened_index(path)) for path in tables]
+        streams: list[BinaryIO] = [opened.enter_context(path.open("rb")) for path in unread]
+        # A table that was renamed meanwhile may hold the rows of journals that were opened before.
+        return (indexes, streams) if listed(directory) == (tables, unread) else None
+    except (FileNotFoundError, AmicrawlError) as error:
+        if directory.is_dir() and isinstance(error.__cause__ or error, FileNotFoundError):
+            return None
+        raise
 
 
 def next_journal(directory: Path) -> int:
@@ -142,20 +192,31 @@ def read_rows(
     memory; it counts as damaged.
     """
     with path.open("rb") as stream:
-        offset = stream.seek(start)
-        while line := stream.readline(limit):
-            size = len(line)
-            reason = f"a line of more than {limit} bytes"
-            values: RowTuple | None = None
-            if line.endswith(b"\n") or size < limit:
-                values, reason = _row_in(line)
-            else:
-                size += _pass_over_line(stream)
-            if values is not None:
-                yield values
-            elif line.endswith(b"\n") or size >= limit:
-                on_damage(DamagedLine(path, offset, reason))
-            offset += size
+        yield from rows_in(stream, on_damage=on_damage, limit=limit, start=start)
+
+
+def rows_in(
+    stream: BinaryIO,
+    *,
+    on_damage: Callable[[DamagedLine], None],
+    limit: int = LINE_LIMIT,
+    start: int = 0,
+) -> Iterator[RowTuple]:
+    """Yield the rows of a journal that is open as *stream*, as `read_rows` does."""
+    offset = stream.seek(start)
+    while line := stream.readline(limit):
+        size = len(line)
+        reason = f"a line of more than {limit} bytes"
+        values: RowTuple | None = None
+        if line.endswith(b"\n") or size < limit:
+            values, reason = _row_in(line)
+        else:
+            size += _pass_over_line(stream)
+        if values is not None:
+            yield values
+        elif line.endswith(b"\n") or size >= limit:
+            on_damage(DamagedLine(Path(stream.name), offset, reason))
+        offset += size
 
 
 _line_of: Callable[[Row], bytes] = partial(orjson.dumps, option=orjson.OPT_APPEND_NEWLINE)

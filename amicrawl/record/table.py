@@ -13,11 +13,13 @@ refuses, but cannot say where: a block that it does not take whole is read line 
 from __future__ import annotations
 
 import hashlib
+import os
 from contextlib import contextmanager
 from functools import cache
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 import numpy as np
 import orjson
@@ -38,8 +40,10 @@ from amicrawl.record.journal import (
     encode_row,
     journals,
     next_journal,
-    read_rows,
+    opened_index_files,
+    own_index_files,
     remove_taken_in,
+    rows_in,
 )
 
 if TYPE_CHECKING:
@@ -107,6 +111,10 @@ CAPTURES: Final = pa.schema(
 class CaptureIndex(ParquetTable):
     """A capture index, of which `batches` raises DamagedFileError for what cannot be read."""
 
+    def stat(self) -> os.stat_result:
+        """Return the facts of the opened file, whatever has its name now."""
+        return os.fstat(self._file.fileno())
+
     def batches(self, columns: Sequence[str], **options: Any) -> Iterator[pa.RecordBatch]:
         """Yield the *columns* as `ParquetTable` does; strings are UTF-8."""
         with blamed_on(Path(self.name)):
@@ -167,21 +175,14 @@ def capture_batches(
     """Yield the rows of `captures.parquet` in *directory*, then those of its journals, in batches.
 
     *columns* are all that is read of the table, of any version; missing ones are empty or zero. The
-    torn last line of a journal is left out. Raises DamagedFileError for a damaged table or line,
-    InputError where the crawl sealed its journals meanwhile.
+    torn last line of a journal is left out. Raises as `opened_index_files`, also for a damaged line.
     """
-    path = directory / TABLE_NAME
-    try:
-        waiting = journals(directory)
-        if path.exists():
-            with opened_index(path) as table:
-                known = [name for name in CAPTURES.names if name in table.schema.names]
-                for batch in table.batches(columns or known, rows=_BATCH_ROWS):
-                    yield batch if columns else _conformed(batch)
-        for journal in waiting:
-            yield from _batches_of_journal(journal)
-    except FileNotFoundError as error:
-        raise InputError(f"{directory} changed while it was read. Read it again.") from error
+    with opened_index_files(directory, listed=own_index_files) as (tables, unread):
+        for table in tables:
+            known = [name for name in CAPTURES.names if name in table.schema.names]
+            for batch in table.batches(columns or known, rows=_BATCH_ROWS):
+                yield batch if columns else _conformed(batch)
+        yield from chain.from_iterable(map(_batches_of_journal, unread))
 
 
 def warc_files_in_table(directory: Path) -> Iterator[str]:
@@ -189,8 +190,7 @@ def warc_files_in_table(directory: Path) -> Iterator[str]:
 
     Raises as `opened_index`.
     """
-    path = directory / TABLE_NAME
-    with opened_index(path) as table:
+    with opened_index(directory / TABLE_NAME) as table:
         for batch in table.batches(["warc_file"]):
             column: Any = batch.column(0)
             yield from filter(None, column.dictionary_encode().dictionary.to_pylist())
@@ -216,7 +216,7 @@ def take_in_journals(directory: Path, *, disk: Disk) -> SealedFile:
     if not paths and path.exists():
         with opened_index(path) as earlier:
             return described(path, records=earlier.rows)
-    batches = (batch for path in paths for batch in _batches_of_journal(path))
+    batches = chain.from_iterable(_batches_of_journal(path.open("rb")) for path in paths)
     table = _written(directory, [path] if path.exists() else [], batches, disk=disk)
     remove_taken_in(directory, disk=disk)
     return table
@@ -319,20 +319,20 @@ class _CapturesWriter:
         self._batches, self._group_rows, self._group_bytes = [], 0, 0
 
 
-def _batches_of_journal(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the journal *path*; raises DamagedFileError where a line holds none."""
+def _batches_of_journal(stream: BinaryIO) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of the journal *stream* and close it; DamagedFileError where a line holds none."""
 
     def refuse(line: DamagedLine) -> None:
         raise DamagedFileError(
             line.path, line.offset, f"{line.reason}; start the crawl again to repair it"
         )
 
-    with path.open("rb") as stream:
+    with stream:
         offset = 0
         while lines := stream.read(_BLOCK_BYTES) + stream.readline(LINE_LIMIT):
             batch = _batch_of(lines)
             if batch is None:
-                yield from _batches_of_rows(read_rows(path, on_damage=refuse, start=offset))
+                yield from _batches_of_rows(rows_in(stream, on_damage=refuse, start=offset))
                 return
             yield batch
             offset += len(lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tracemalloc
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import orjson
 import pyarrow as pa
@@ -17,18 +17,19 @@ from hypothesis import strategies as st
 from record.exchanges import capture, failed, item, names_in, pages, table_rows, urls_of
 
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.record import CAPTURES
+from amicrawl.record import CAPTURES, capture_batches, index_files, opened_index_files, rows_in
 from amicrawl.record import table as table_module
 from amicrawl.record.captures import row_of
 from amicrawl.record.journal import CapturesJournal, DamagedLine, encode_row, read_rows
-from amicrawl.record.table import write_table
+from amicrawl.record.table import take_in_journals, write_table
 from amicrawl.record.writer import RecordLocation
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.record import CaptureItem
+    from amicrawl.record import CaptureIndex, CaptureItem
+    from amicrawl.record.journal import IndexFiles
 
 
 def keep(directory: Path, *items: CaptureItem) -> None:
@@ -340,3 +341,54 @@ def test_a_table_that_is_none_is_an_error_that_names_it(tmp_path: Path, content:
     with pytest.raises(DamagedFileError, match=r"captures\.parquet"):
         keep(tmp_path, item())
     assert path.read_bytes() == content
+
+
+class Sealing:
+    """Lists the files of an index as they were before its crawl sealed it: once, or *always*."""
+
+    def __init__(self, *, always: bool = False) -> None:
+        self._stale: list[IndexFiles] = []
+        self._always = always
+
+    def __call__(self, directory: Path) -> IndexFiles:
+        """Return what there is in *directory*, and seal it behind the caller's back."""
+        found = self._stale[0] if self._stale else index_files(directory)
+        if not self._stale:
+            self._stale.append(found)
+            take_in_journals(directory, disk=QuickDisk())
+        elif not self._always:
+            return index_files(directory)
+        return found
+
+
+def urls_in(files: tuple[list[CaptureIndex], list[BinaryIO]]) -> list[str]:
+    tables, unread = files
+    urls = [url for table in tables for batch in table.batches(["url"]) for url in batch[0].to_pylist()]
+    return urls + [row[0] for each in unread for row in rows_in(each, on_damage=lambda _: None)]
+
+
+def test_a_crawl_that_seals_its_index_while_that_is_opened_hides_no_row(tmp_path: Path) -> None:
+    keep(tmp_path, *pages(2))
+    leave(tmp_path, *pages(3, first=2))
+    with opened_index_files(tmp_path, listed=Sealing()) as files:
+        assert urls_in(files) == [item.seed.url for item in pages(5)]
+
+
+def test_files_that_are_gone_whenever_they_are_opened_are_an_error_that_says_so(tmp_path: Path) -> None:
+    leave(tmp_path, *pages(3))
+    with (
+        pytest.raises(InputError, match="changed whenever it was read"),
+        opened_index_files(tmp_path, listed=Sealing(always=True)),
+    ):
+        pass
+
+
+def test_an_index_that_is_sealed_while_it_is_read_is_read_to_its_end(tmp_path: Path) -> None:
+    keep(tmp_path, *pages(2))
+    leave(tmp_path, *pages(3, first=2))
+    batches = capture_batches(tmp_path, columns=["url"])
+    urls = next(batches)[0].to_pylist()
+    take_in_journals(tmp_path, disk=QuickDisk())
+    assert names_in(tmp_path) == ["captures.parquet"]
+    urls += [url for batch in batches for url in batch[0].to_pylist()]
+    assert urls == [item.seed.url for item in pages(5)]

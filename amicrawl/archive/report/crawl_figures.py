@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -19,7 +20,7 @@ import xxhash
 from amicrawl.capture import Failure
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.listing import TABLE_NAME, CrawlHistory, read_crawl_json, read_history
-from amicrawl.record import NAMES, index_files, opened_index, read_rows, unkept_sentences
+from amicrawl.record import NAMES, opened_index_files, rows_in, unkept_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -168,24 +169,18 @@ def figures_of(directory: Path, *, older: Path | None = None) -> CrawlFigures:
 
 def _batches(directory: Path, notes: list[str]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of the index in *directory*, and of journals that are not in it yet."""
-    tables, unread = index_files(directory)
-    if not tables and not unread:
-        raise InputError(
-            f"{directory} has no {TABLE_NAME}: it is not the output directory of a crawl. Give one."
-        )
-    for table in tables:
-        with opened_index(table) as index:
-            yield from map(without_nulls, index.batches(COLUMNS, rows=ROWS))
     damaged: list[object] = []
-    for journal in unread:
-        rows = []
-        for values in read_rows(journal, on_damage=damaged.append):
-            rows.append(dict(zip(NAMES, values, strict=True)))
-            if len(rows) == ROWS:
-                yield batch_of(rows)
-                rows = []
-        if rows:
-            yield batch_of(rows)
+    with opened_index_files(directory) as (tables, unread):
+        if not tables and not unread:
+            raise InputError(
+                f"{directory} has no {TABLE_NAME}: it is not the output directory of a crawl. Give one."
+            )
+        for index in tables:
+            yield from map(without_nulls, index.batches(COLUMNS, rows=ROWS))
+        for journal in unread:
+            rows = rows_in(journal, on_damage=damaged.append)
+            while block := list(islice(rows, ROWS)):
+                yield batch_of([dict(zip(NAMES, row, strict=True)) for row in block])
     if damaged:
         notes.append(f"{len(damaged):,} damaged lines of journals in {directory} are not counted")
 

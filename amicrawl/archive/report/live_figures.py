@@ -7,8 +7,9 @@ here writes.
 from __future__ import annotations
 
 from collections import deque
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from os import SEEK_END
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from amicrawl.archive.report.crawl_figures import (
     COLUMNS,
@@ -18,12 +19,13 @@ from amicrawl.archive.report.crawl_figures import (
     batch_of,
     without_nulls,
 )
-from amicrawl.record import index_files, opened_index, row_in
+from amicrawl.record import opened_index_files, row_in
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Sequence
 
     from amicrawl.parquet import ParquetTable
+    from amicrawl.record import CaptureIndex
 
 _TAIL = (
     *("url", "status", "fetched_at", "error", "page", "resource_type", "meta_json"),
@@ -84,39 +86,40 @@ class LiveFigures:
 
     def update(self) -> CrawlFigures:
         """Return the figures as they are now. Raises as `figures_of` does; an index may be missing."""
-        tables, unread = index_files(self._directory)
+        with opened_index_files(self._directory) as (tables, unread):
+            self._add_new(tables)
+            for journal in unread:
+                self._read(journal)
+        return self.figures
+
+    def _add_new(self, tables: Sequence[CaptureIndex]) -> None:
+        """Count the rows of *tables*, unless they were counted and each journal then read is there."""
         stats = [table.stat() for table in tables]
         seen = [(each.st_mtime_ns, each.st_size, each.st_ino) for each in stats]
         if seen != self._tables or any(not path.exists() for path in self._read_up_to):
             self._tables, self.figures, self._read_up_to = [], CrawlFigures(), {}
             self.latest = LatestRows()
-            for table in tables:
-                with opened_index(table) as index:
-                    for batch in index.batches(COLUMNS, rows=ROWS):
-                        add_batch(self.figures, without_nulls(batch))
-                    self.latest.add_end_of(index)
+            for index in tables:
+                for batch in index.batches(COLUMNS, rows=ROWS):
+                    add_batch(self.figures, without_nulls(batch))
+                self.latest.add_end_of(index)
             # Not before: what could not be read is read again.
             self._tables = seen
-        for journal in unread:
-            # One that is gone is in the table by now, which the next update reads.
-            with suppress(FileNotFoundError):
-                self._read(journal)
-        return self.figures
 
-    def _read(self, journal: Path) -> None:
-        """Count the lines of *journal* that came since; one that is still being written comes later."""
-        with journal.open("rb") as stream:
-            while True:
-                stream.seek(self._read_up_to.get(journal, 0))
-                block = stream.read(_BLOCK) + stream.readline(_LONGEST_LINE)
-                end = block.rfind(b"\n") + 1
-                if not end:
-                    return
-                self._read_up_to[journal] = self._read_up_to.get(journal, 0) + end
-                rows = [row for line in block[:end].splitlines() if (row := row_in(line)) is not None]
-                if rows:
-                    self.latest.add(rows)
-                    add_batch(self.figures, batch_of(rows))
+    def _read(self, stream: BinaryIO) -> None:
+        """Count the lines of a journal that came since; one that is still being written comes later."""
+        journal = Path(stream.name)
+        while True:
+            stream.seek(self._read_up_to.get(journal, 0))
+            block = stream.read(_BLOCK) + stream.readline(_LONGEST_LINE)
+            end = block.rfind(b"\n") + 1
+            if not end:
+                return
+            self._read_up_to[journal] = self._read_up_to.get(journal, 0) + end
+            rows = [row for line in block[:end].splitlines() if (row := row_in(line)) is not None]
+            if rows:
+                self.latest.add(rows)
+                add_batch(self.figures, batch_of(rows))
 
 
 def latest_pages(directory: Path) -> list[dict[str, Any]]:
@@ -126,13 +129,11 @@ def latest_pages(directory: Path) -> list[dict[str, Any]]:
     index cannot be read.
     """
     rows = LatestRows()
-    tables, unread = index_files(directory)
-    for table in tables:
-        with opened_index(table) as index:
+    with opened_index_files(directory) as (tables, unread):
+        for index in tables:
             rows.add_end_of(index)
-    for journal in unread:
-        with journal.open("rb") as stream:
-            stream.seek(max(0, journal.stat().st_size - _BLOCK))
-            lines = stream.read(_BLOCK).splitlines()
-        rows.add([row for line in lines if (row := row_in(line)) is not None])
+        for journal in unread:
+            journal.seek(max(0, journal.seek(0, SEEK_END) - _BLOCK))
+            lines = journal.read(_BLOCK).splitlines()
+            rows.add([row for line in lines if (row := row_in(line)) is not None])
     return list(rows.pages)
