@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from amicrawl.api.archive import Archive, Capture, Headers, Request, Response
+    from amicrawl.api.archive import Archive, Capture
     from amicrawl.api.archive import open_archive as open  # noqa: A004  # its name in `amicrawl`
     from amicrawl.api.crawling import Crawl, crawl
     from amicrawl.api.frontier import Frontier, FrontierRow, open_frontier
+    from amicrawl.api.messages import Headers, Request, Response
     from amicrawl.api.products import index, index_by, index_jobs, summary, table, wacz
     from amicrawl.errors import AmicrawlError
 else:
@@ -23,9 +24,9 @@ else:
         Crawl="crawling",
         Frontier="frontier",
         FrontierRow="frontier",
-        Headers="archive",
-        Request="archive",
-        Response="archive",
+        Headers="messages",
+        Request="messages",
+        Response="messages",
         crawl="crawling",
         index="products",
         index_by="products",

@@ -1,10 +1,11 @@
 """A job that Redis has lost: the copy of it, how the loss is noticed, and how it is written again.
 
-It is noticed by the epoch, a text in Redis that is made anew where it is missing: the copy has the one that
-was there when it was made.
+It is noticed by the epoch, a text in Redis that is made anew where it is missing: the copy has the one
+that was there when it was made.
 """
 
 from __future__ import annotations
+
 import uuid
 from typing import TYPE_CHECKING
 
