@@ -4,10 +4,10 @@
                                                         |
            records, rows, gates, robots.txt  <-- PageExchanges <-- proxy
 
-`visits` is the seam to the crawl. `pool` has the browser, `page` the life of one page in it; both import
-Playwright, and no other module does. `proxy` and `authority` are the browser's side of the way out,
-`archived_responses` what the archive can say in place of a server, `records` what is kept of a page
-besides.
+`visits` is the seam to the crawl. `pool` has the browser, `page` the life of one page in it, `devtools`
+what Playwright has no calls for; these import Playwright, and no other module does. `proxy` and
+`authority` are the browser's side of the way out, `archived_responses` what the archive can say in place
+of a server, `records` what is kept of a page besides.
 """
 
 from typing import TYPE_CHECKING

@@ -6,27 +6,25 @@
     behave    each behaviour, and quiet after it
     read      links, text, picture
 
-All of it is bounded by the time of the page. What its scripts do to its window cannot reach what is run
-here: that has a world of its own in the document.
+All of it is bounded by the time of the page.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import contextlib
 import time
-from importlib import resources
 from typing import TYPE_CHECKING, Any
 
 from playwright.async_api import Error
 
+from amicrawl.browser.devtools import STUCK, OwnWorld, SignedIn
 from amicrawl.browser.records import MOST_TEXT, Rendered
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.async_api import BrowserContext, CDPSession, Dialog, Page, Request
+    from playwright.async_api import BrowserContext, Dialog, Page, Request
 
     from amicrawl.browser.exchanges import PageExchanges
     from amicrawl.browser.proxy import Pass
@@ -38,8 +36,6 @@ _TICK = 0.05
 _MOST_WENT_TO = 100
 _BEAT, _STOOD_STILL = 0.25, 1.5
 """Seconds between two looks at whether the process runs; and by which one that stood still is late."""
-_STUCK = 5.0
-"""Seconds within which a page has to evaluate the simplest expression."""
 _LATE = 1.0
 """Seconds by which a step may come too late to its end, out of those for reading the page."""
 _MOST_LINKS = 20_000
@@ -55,95 +51,6 @@ _STEPS = (
     ("routes", 6.0),
 )
 """Behaviours in their order, and the seconds of each."""
-
-
-class SignedIn:
-    """A page that is signed in to the proxy, and whose navigation is watched."""
-
-    def __init__(self, session: CDPSession, frame: str, given: Pass) -> None:
-        self.session = session
-        self.frame = frame
-        self._given = given
-        self._may_go: Callable[[str], bool]
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    @classmethod
-    async def to(cls, page: Page, given: Pass) -> SignedIn:
-        """Sign *page* in by what it was *given*."""
-        session = await page.context.new_cdp_session(page)
-        tree: Any = await session.send("Page.getFrameTree")
-        return cls(session, tree["frameTree"]["frame"]["id"], given)
-
-    async def begin(
-        self, may_go: Callable[[str], bool], opens: Callable[[str], None] = lambda _: None
-    ) -> None:
-        """Sign in to the proxy from now on; *may_go* says whether the window may be taken to a URL.
-
-        Of requests, only those for documents are held up for it. *opens* is called with the URL of each
-        window that a script or a link opens, which Chromium then does not do.
-        """
-        self._may_go = may_go
-        self.session.on("Page.windowOpen", lambda event: opens(event["url"]))
-        await self.session.send("Page.enable")
-        self.session.on("Fetch.requestPaused", self._paused)
-        self.session.on("Fetch.authRequired", self._challenged)
-        patterns = [{"resourceType": "Document"}]
-        await self.session.send("Fetch.enable", {"patterns": patterns, "handleAuthRequests": True})
-
-    async def responds(self) -> bool:
-        """Return whether the process of the page is there: it responds, or its scripts do not pause."""
-        try:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(
-                    self.session.send("Runtime.evaluate", {"expression": "1"}), _STUCK
-                )
-        except Error:
-            return False
-        return True
-
-    async def shows_own_words(self) -> bool:
-        """Return whether Chromium shows words of its own: why it does not show the page."""
-        tree: Any = await asyncio.wait_for(self.session.send("Page.getFrameTree"), _STUCK)
-        frame = tree["frameTree"]["frame"]
-        return "unreachableUrl" in frame or frame["url"].startswith("chrome-error:")
-
-    def _paused(self, event: Any) -> None:
-        url, number = event["request"]["url"], {"requestId": event["requestId"]}
-        # No document is a redirect: what redirects is Chromium, to https, for hosts on its list.
-        is_new = event.get("frameId") == self.frame and not event.get("redirectedRequestId")
-        if is_new and not self._may_go(url):
-            self._send("Fetch.failRequest", {**number, "errorReason": "Aborted"})
-        else:
-            self._send("Fetch.continueRequest", number)
-
-    def _challenged(self, event: Any) -> None:
-        # A server that requests a password is not the proxy, and gets none.
-        is_ours = event["authChallenge"].get("source") == "Proxy"
-        credentials = (
-            {
-                "response": "ProvideCredentials",
-                "username": self._given.name,
-                "password": self._given.password,
-            }
-            if is_ours
-            else {"response": "CancelAuth"}
-        )
-        self._send(
-            "Fetch.continueWithAuth",
-            {"requestId": event["requestId"], "authChallengeResponse": credentials},
-        )
-
-    def _send(self, method: str, parameters: dict[str, Any]) -> None:
-        task = asyncio.ensure_future(self._sent(method, parameters))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _sent(self, method: str, parameters: dict[str, Any]) -> None:
-        try:
-            await self.session.send(method, parameters)
-        except Error:
-            # The request, or the page, is over by now.
-            return
 
 
 class PageLife:
@@ -168,7 +75,7 @@ class PageLife:
         self._screenshot = screenshot
         self._killed_for = killed_for
         now = time.monotonic()
-        self._read_at = until - min(_STUCK, (until - now) / 3)
+        self._read_at = until - min(STUCK, (until - now) / 3)
         """When it is read at the latest."""
         self._is_quiet = False
         self._over = asyncio.Event()
@@ -202,7 +109,7 @@ class PageLife:
         finally:
             for task in (life, over, *self._tasks):
                 task.cancel()
-            await asyncio.wait({life, over}, timeout=_STUCK)
+            await asyncio.wait({life, over}, timeout=STUCK)
 
     async def _beats(self) -> None:
         """Notice when nothing runs: the process was stopped, or the machine paused."""
@@ -266,7 +173,7 @@ class PageLife:
                 await self._end_unless_died("the browser does not show it")
                 return
         await self._quiet()
-        world = await _World.of(signed)
+        world = await OwnWorld.of(signed)
         try:
             is_done = await self._behave(world, own)
         except (Error, TimeoutError):
@@ -349,7 +256,7 @@ class PageLife:
             if self._exchanges.is_busy:
                 since = time.monotonic()
 
-    async def _behave(self, world: _World, own: str) -> bool:
+    async def _behave(self, world: OwnWorld, own: str) -> bool:
         """Run the behaviours; return whether there was time for the last."""
         for name, most in _STEPS:
             # What is left at the end is for reading the page.
@@ -359,11 +266,11 @@ class PageLife:
                 return False
             before = self._exchanges.requests
             try:
-                within = min(seconds + _STUCK, left + _LATE)
+                within = min(seconds + STUCK, left + _LATE)
                 await world.call(f"run({name!r}, {seconds * 1000:.0f})", within=within)
             except TimeoutError:
                 # Where no scripts may run, no timer ends a step. TimeoutError if they never pause.
-                await world.evaluate("0", within=_STUCK)
+                await world.evaluate("0", within=STUCK)
             await asyncio.sleep(_TICK)
             if self._exchanges.requests > before:
                 await self._quiet()
@@ -373,69 +280,24 @@ class PageLife:
             await self._quiet()
         return True
 
-    async def _read(self, world: _World) -> None:
+    async def _read(self, world: OwnWorld) -> None:
         rendered = self.rendered
-        links = await world.call(f"links({_MOST_LINKS})", within=_STUCK)
+        links = await world.call(f"links({_MOST_LINKS})", within=STUCK)
         if isinstance(links, list):
             rendered.links = [(str(url), str(where)) for url, where in links]
-        read = await world.call(f"text({MOST_TEXT})", within=_STUCK)
+        read = await world.call(f"text({MOST_TEXT})", within=STUCK)
         if isinstance(read, list) and len(read) == 2:
             rendered.title, rendered.text = str(read[0]), str(read[1])
         if self._screenshot:
             try:
                 picture = await asyncio.wait_for(
                     world.session.send("Page.captureScreenshot", {"format": "jpeg", "quality": 80}),
-                    _STUCK,
+                    STUCK,
                 )
             except TimeoutError:
                 rendered.note_fault("Chromium did not make a picture.")
                 return
             rendered.screenshot = base64.b64decode(picture["data"])
-
-
-class _World:
-    """A world of scripts of our own in the document of a page: it shares the elements, and no names."""
-
-    def __init__(self, session: CDPSession, context: int) -> None:
-        self.session = session
-        self._context = context
-
-    @classmethod
-    async def of(cls, signed: SignedIn) -> _World:
-        """Return the world in the window of the page. TimeoutError if its scripts never pause."""
-        made: Any = await asyncio.wait_for(
-            signed.session.send(
-                "Page.createIsolatedWorld", {"frameId": signed.frame, "worldName": "amicrawl"}
-            ),
-            _STUCK,
-        )
-        world = cls(signed.session, made["executionContextId"])
-        source = resources.files("amicrawl.browser").joinpath("behaviours.js").read_text()
-        await world.evaluate(f"globalThis.behaviours = {source}; 0", within=_STUCK)
-        return world
-
-    async def call(self, what: str, *, within: float) -> Any:
-        """Return what one of the behaviours gives."""
-        return await self.evaluate(f"behaviours.{what}", within=within)
-
-    async def evaluate(
-        self, expression: str, *, within: float, on_fault: Callable[[str], None] = lambda _: None
-    ) -> Any:
-        """Return the value of *expression*; None where it throws: *on_fault* is called with what.
-
-        Raises TimeoutError and Error.
-        """
-        parameters = {
-            "expression": expression,
-            "contextId": self._context,
-            "awaitPromise": True,
-            "returnByValue": True,
-        }
-        found: Any = await asyncio.wait_for(self.session.send("Runtime.evaluate", parameters), within)
-        if details := found.get("exceptionDetails"):
-            said = details.get("exception", {}).get("description") or details["text"]
-            on_fault(f"AMICRAWL_BROWSER_BEHAVIOURS: {said}")
-        return found["result"].get("value")
 
 
 def _first_line(error: BaseException) -> str:

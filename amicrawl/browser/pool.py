@@ -203,7 +203,7 @@ class BrowserPool:
 
     async def _learn(self) -> None:
         """Learn what Chromium sends when it opens a page, from itself: a host that is not there."""
-        from amicrawl.browser.page import SignedIn  # noqa: PLC0415  # imports Playwright
+        from amicrawl.browser.devtools import SignedIn  # noqa: PLC0415  # imports Playwright
         from amicrawl.browser.proxy import ProxyReply  # noqa: PLC0415
 
         for scheme in ("http", "https"):
