@@ -4,6 +4,15 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ENDING = (signal.SIGINT, signal.SIGTERM)
+"""The signals that stop a crawl."""
 
 _OBJECTS = 200_000
 """How many more objects there have to be before the garbage collector looks for cycles.
@@ -24,3 +33,16 @@ def prepare_interpreter() -> None:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # pydantic would look through all installed packages for plugins.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
+
+
+@contextmanager
+def signals_for_later() -> Iterator[None]:
+    """Have a crawl that is started here receive what stops it once it can: it unblocks the signals.
+
+    Python that is interrupted before it has loaded its `site` module ends with a fatal error.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -265,3 +265,25 @@ def write_jsonl(path: Path, rows: Sequence[Mapping[str, object]]) -> Path:
     """Write a seed list of objects to *path* and return it."""
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return path
+
+
+def slow_python(directory: Path) -> tuple[dict[str, str], Callable[[], None]]:
+    """Return an environment in which Python goes on to start once SIGINT waits for it, or after 20 s.
+
+    What is returned with it waits until such a Python has come that far.
+    """
+    mark = directory / "python-starts"
+    (directory / "sitecustomize.py").write_text(
+        "import pathlib, signal, time\n"
+        f"pathlib.Path({str(mark)!r}).touch()\n"
+        "for _ in range(2000):\n"
+        "    if signal.SIGINT in signal.sigpending():\n"
+        "        break\n"
+        "    time.sleep(0.01)\n"
+    )
+
+    def has_begun() -> None:
+        while not mark.exists():
+            time.sleep(0.01)
+
+    return {**os.environ, "PYTHONPATH": str(directory)}, has_begun

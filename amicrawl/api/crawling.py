@@ -34,6 +34,7 @@ from amicrawl.errors import (
     OutputError,
     UsageError,
 )
+from amicrawl.interpreter import signals_for_later
 from amicrawl.listing import FILE_NAME, PROCESSES, TABLE_NAME
 from amicrawl.record import capture_batches, row_in
 
@@ -282,9 +283,10 @@ def _started(command: list[str], given: IO[bytes], errors: IO[bytes]) -> subproc
     """Return the process of *command*; AmicrawlError where the system starts none."""
     try:
         # A session of its own: an interrupt of the caller is passed on once, by `stop`.
-        return subprocess.Popen(  # noqa: S603  # a list, and no shell
-            command, stdin=given, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
-        )
+        with signals_for_later():
+            return subprocess.Popen(  # noqa: S603  # a list, and no shell
+                command, stdin=given, stdout=subprocess.DEVNULL, stderr=errors, start_new_session=True
+            )
     except (ValueError, OSError) as error:
         errors.close()
         raise _unstarted(error) from None
@@ -334,8 +336,6 @@ def _outcome(code: int, errors: IO[bytes]) -> tuple[ExitCode, AmicrawlError | No
     """Return how a crawl ended with *code*, and what to raise; its sentence is in *errors*."""
     if code in _ENDED_WELL:
         return ExitCode(code), None
-    if code == -signal.SIGINT:  # before it listened for signals
-        return ExitCode.STOPPED, None
     size = errors.seek(0, os.SEEK_END)
     errors.seek(max(0, size - _LAST_WORDS))
     said = errors.read().decode("utf-8", "replace").strip()

@@ -14,7 +14,7 @@ import sys
 from typing import TYPE_CHECKING, NoReturn
 
 from amicrawl.errors import ExitCode
-from amicrawl.interpreter import prepare_interpreter
+from amicrawl.interpreter import ENDING, prepare_interpreter
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,8 +24,6 @@ START = "amicrawl.crawl.start"
 IS_PARENT = "AMICRAWL_PARENT"
 """The environment variable that has it make the spider before there is an event loop."""
 STOPPED_EARLY = "Stopped before the crawl began. The same command starts it."
-ENDING = (signal.SIGINT, signal.SIGTERM)
-"""The signals that stop a crawl."""
 
 
 def start_crawl(arguments: Sequence[str]) -> NoReturn:

@@ -26,6 +26,7 @@ def stop(*_: object) -> None:
 
 def main(ident: str, directory: Path) -> int:
     signal.signal(signal.SIGINT, stop)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
     client: Any = redis.Redis.from_url(os.environ["REDIS_URL"], decode_responses=True)
     token = os.environ["AMICRAWL_JOB_TOKEN"]
     keys = [f"amicrawl:claim:{ident}", f"amicrawl:lease:{ident}", ident]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from demo_site.server import DemoSite
-from loopback import PROJECT, QUICK
+from loopback import PROJECT, QUICK, slow_python
 
 import amicrawl
 from amicrawl.errors import InputError, UsageError
@@ -196,6 +196,22 @@ def test_captures_of_another_crawl_below_the_directory_are_not_received(
 def test_a_crawl_that_is_stopped_before_it_began_is_no_error(tmp_path: Path) -> None:
     async def start_and_stop() -> Any:
         started = amicrawl.crawl("http://127.0.0.1:9/", out=tmp_path / "out", **SETTINGS)
+        started.stop()
+        return await started
+
+    assert asyncio.run(start_and_stop()).exit_code == 6
+
+
+@pytest.mark.slow
+def test_a_crawl_that_is_stopped_while_its_python_starts_is_no_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    environment, has_begun = slow_python(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", environment["PYTHONPATH"])
+
+    async def start_and_stop() -> Any:
+        started = amicrawl.crawl("http://127.0.0.1:9/", out=tmp_path / "out", **SETTINGS)
+        has_begun()
         started.stop()
         return await started
 

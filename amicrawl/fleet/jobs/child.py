@@ -19,6 +19,8 @@ import time
 from collections import deque
 from typing import IO, TYPE_CHECKING
 
+from amicrawl.interpreter import signals_for_later
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
@@ -57,14 +59,15 @@ class Child:
         self._disk = disk
         self.last_lines: deque[str] = deque(maxlen=_REMEMBERED)
         """The end of what it printed."""
-        self._process = subprocess.Popen(  # noqa: S603  # a list, and no shell
-            list(line),
-            env=dict(environment),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            process_group=0,
-        )
+        with signals_for_later():
+            self._process = subprocess.Popen(  # noqa: S603  # a list, and no shell
+                list(line),
+                env=dict(environment),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                process_group=0,
+            )
         assert self._process.stdout is not None
         self._pump = threading.Thread(
             target=self._read, args=(self._process.stdout,), name=f"console-{self.pid}", daemon=True

@@ -296,7 +296,7 @@ def child_command(
 ) -> list[str]:
     """Return the command line of the crawl of partition *number* of *record* into *directory*."""
     spider = "seeds" if record.is_list else "site"
-    line = [sys.executable, "-m", "amicrawl.crawl.start", spider]
+    line = [sys.executable, "-P", "-m", "amicrawl.crawl.start", spider]
     arguments = [f"share={record.name}", f"out={directory}"]
     arguments += [f"shard={number}", f"shards={record.partitions}"]
     return [*line, *(part for argument in arguments for part in ("-a", argument)), *further]
