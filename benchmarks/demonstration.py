@@ -61,6 +61,7 @@ def commands(given: Inputs) -> dict[str, list[str]]:
     out = str(given.scratch / "out")
     return {
         "index: amicrawl": [AMICRAWL, "index", *given.warcs, "--merge", out, "--jobs", "1", "-q"],
+        "index: amicrawl, a process a core": [AMICRAWL, "index", *given.warcs, "--merge", out, "-q"],
         "index: cdxj-indexer": [
             *(peer_command("cdxj_indexer", "cdxj-indexer"), "-s", "-o", out, *given.warcs)
         ],
@@ -95,6 +96,7 @@ def medians(named: Callable[[], dict[str, list[str]]], scratch: Path, rounds: in
     return {
         name: {
             "cpu_s": round(statistics.median(each.cpu_s for each in taken), 2),
+            "wall_s": round(statistics.median(each.wall_s for each in taken), 2),
             "peak_rss_mib": round(max(each.peak_rss_bytes for each in taken) / 1024**2),
         }
         for name, taken in costs.items()
@@ -106,7 +108,7 @@ def beside(whole: dict[str, Any], start: dict[str, Any]) -> dict[str, Any]:
     found = {}
     for name in whole:
         step, _, tool = name.partition(": ")
-        if tool != "amicrawl":
+        if not tool.startswith("amicrawl"):
             ours, theirs = whole[f"{step}: amicrawl"]["cpu_s"], whole[name]["cpu_s"]
             begun = start[f"{step}: amicrawl"]["cpu_s"], start[name]["cpu_s"]
             less_start = (theirs - begun[1]) / max(ours - begun[0], 0.01)

@@ -324,7 +324,12 @@ def _pauses(
     outcomes = [outcome(number) for number in range(5)]
     first = last = time.perf_counter()
     while not pauses or while_(last - first):
-        for each in offers(next(batches, [])):
+        if not (batch := next(batches, [])):
+            # A crawl without work waits for its network. One that turned on here would keep the
+            # interpreter from the thread of the snapshot, 5 ms each time that it asks for it.
+            time.sleep(0.001)
+            last = time.perf_counter()
+        for each in offers(batch):
             frontier.offer(each)
         fetch(frontier, outcomes)
         frontier.flush()
