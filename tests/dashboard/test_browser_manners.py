@@ -6,6 +6,7 @@ import re
 import time
 from typing import TYPE_CHECKING
 
+import pytest
 from dashboard.browsing import expect, open_page, sideways, violations, visit
 from dashboard.made_up_jobs import MadeUpJob, made_up_pipeline, pages, running_job
 from dashboard_serving import serve_in_thread
@@ -251,6 +252,43 @@ def test_no_name_reaches_over_the_figures_beside_it(
             found = page.locator("tbody .about").evaluate_all(beyond)
             assert found
             assert max(found) <= 0, path
+
+
+@pytest.mark.parametrize("width", [400, 870, 1024, 1250, 1440])
+@pytest.mark.parametrize("jobs", [1, 26], ids=["roomy", "dense"])
+def test_names_are_read_and_no_figure_reaches_over_another(
+    browser: Browser, store: JobStore, address: str, jobs: int, width: int
+) -> None:
+    pipeline = made_up_pipeline(store, "crawler-of-the-map-room")
+    for number in range(jobs):
+        job = running_job(store, f"https://site-{number}.example.org/", settings={"delay_max": 1500})
+        job.start(pipeline, ago=86_000)
+        job.count(items_downloaded=12_345_678, items_queued=24_000_000, error_count=123_456)
+        job.count(**{name: 1_200_000 for name in ("r1xx", "r2xx", "r3xx", "r4xx", "r5xx", "runk")})
+        job.facts(now={"ts": time.time(), "rates": {"items": 44.4, "bytes": 150 * 1024**2}})
+    running_job(store, "https://ended.example.org/").end()
+    MadeUpJob.queued(store, "https://queued.example.org/")
+    names = """(names) => Math.min(...names.map((name) => name.clientWidth))"""
+    over = """(parts) => parts.filter((part) => part.scrollWidth > part.clientWidth + 1)
+        .map((part) => part.innerText)"""
+    with open_page(browser, width=width) as page:
+        for path in ("/", "/finished", "/pending", "/pipelines"):
+            visit(page, f"{address}{path}")
+            assert page.locator("tbody .name > .clip").evaluate_all(names) >= 100, path
+            assert page.locator("td:not(.small), .figures > div").evaluate_all(over) == [], path
+            assert sideways(page) <= 0
+
+
+def test_a_job_that_no_one_is_said_to_have_submitted_has_no_word_for_it(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    MadeUpJob.queued(store, "https://a.example/")
+    MadeUpJob.queued(store, "https://b.example/", started_by="mira")
+    with open_page(browser, width=400) as page:
+        visit(page, f"{address}/pending")
+        by = page.locator('[data-label="by"]')
+        expect(by.nth(1)).to_be_visible()
+        expect(by.nth(0)).to_be_hidden()
 
 
 def test_of_one_thing_one_is_told(browser: Browser, store: JobStore, address: str) -> None:
