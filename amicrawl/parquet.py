@@ -2,7 +2,7 @@
 
 Pages of a Parquet file are compressed, and a value that repeats is stored once: a file of 600 bytes can
 stand for terabytes. The footer says nothing of that which could be relied on, so the headers of the
-pages are read first (parquet.thrift, `PageHeader`), and the footer itself before Arrow sees it
+pages are read first (`parquet_pages.py`), and the footer itself before Arrow sees it
 (`parquet_footer.py`): some contradictions in it end the process in Arrow's C++. From the pages' sizes,
 and from the longest value of a dictionary, follows how many rows a batch may have.
 
@@ -21,16 +21,15 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from amicrawl.errors import InputError
-from amicrawl.parquet_footer import BYTE_ARRAY, FooterError, ParquetFooter, read_footer
-from amicrawl.thrift import NotThriftError, compact_struct
+from amicrawl.parquet_footer import FooterError, ParquetFooter, read_footer
+from amicrawl.parquet_pages import ENTRY, PageError, PageHeaders, StoredChunk
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -49,64 +48,10 @@ _ROWS, _ROWS_A_BYTE = 250_000, 64
 _TEXT_BYTES, _TEXT_A_BYTE = 64 << 20, 1000
 _READ_WHOLE = 4 << 20
 _PAGE_BUFFER = 256 << 10
-_HEADER, _LONGEST_HEADER = 512, 1 << 20
-_PADDING = 100
-"""Bytes by which old writers declare a column chunk too short, all that they forgot (PARQUET-816)."""
-_ENTRY = 64
-"""Bytes that an entry of a dictionary takes at most while it is read."""
-_DATA, _DICTIONARY, _DATA_V2 = 0, 2, 3
-_DICTIONARY_ENCODINGS = frozenset((2, 8))
-_DELTA_BYTE_ARRAY = 7
 
 
 class NotWholeError(InputError):
     """A Parquet file is cut off or damaged; of a file of ours, that is damage and no wrong input."""
-
-
-class _DataPage(NamedTuple):
-    kind: int
-    unpacked: int
-    """Bytes."""
-    values: int
-    encoding: int
-
-
-@dataclass(slots=True)
-class _Chunk:
-    """What a column chunk needs, by the headers of its pages."""
-
-    dictionary: int = 0
-    """Bytes of the dictionary, unpacked and indexed."""
-    longest: int = 0
-    """Bytes that a value may be repeated with; not known exactly as long as `probed` is False."""
-    probed: bool = True
-    coded: int = 0
-    """Values that are not there in full: of a dictionary, or with the beginning of the one before."""
-    width: int = 0
-    """Bytes of each value where they are of a fixed width."""
-    sizes: list[int] = field(default_factory=list)
-    """Of each data page, the bytes unpacked."""
-    counts: list[int] = field(default_factory=list)
-    """Of each data page, the values."""
-    is_repeated: bool = False
-    """Whether a row may have any number of values: then a batch may have all of them."""
-
-    def may_be_probed(self) -> bool:
-        """Whether the dictionary can be unpacked to see how long its values are, and was not yet."""
-        return not self.probed and self.dictionary + self.sizes[0] <= BATCH_BYTES
-
-    def of_batch(self, rows: int) -> int:
-        """Return how many bytes *rows* rows in a row take at most."""
-        if self.is_repeated:
-            rows = max(rows, sum(self.counts))
-        total = self.dictionary + rows * self.width + min(rows, self.coded) * self.longest
-        if not self.sizes:
-            return total
-        ends = np.cumsum(self.counts)
-        # A batch that begins with the last value of a page reaches furthest.
-        last = np.minimum(np.searchsorted(ends, ends + rows - 1), len(ends) - 1)
-        summed = np.concatenate(([0], np.cumsum(self.sizes)))
-        return total + int((summed[last + 1] - summed[:-1]).max())
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -136,6 +81,7 @@ class ParquetTable:
             self._file = file
             self._size = _size(file)
             self._footer = self._read_footer()
+            self._headers = PageHeaders(file, self._size, self._footer)
             self._options: dict[str, Any] = {
                 "buffer_size": _PAGE_BUFFER if self._size > _READ_WHOLE else 0,
                 "pre_buffer": False,
@@ -268,7 +214,9 @@ class ParquetTable:
         """Return how many rows, of *rows*, a batch of *group* may have; InputError if not even one."""
         chunks = {leaf: self._chunk(group, leaf) for leaf in leaves}
         while (needed := self._needed(chunks, rows)) > BATCH_BYTES:
-            guessed = next((leaf for leaf, chunk in chunks.items() if chunk.may_be_probed()), None)
+            guessed = next(
+                (leaf for leaf, chunk in chunks.items() if chunk.may_be_probed(BATCH_BYTES)), None
+            )
             if guessed is not None:
                 self._probe(group, leaves[guessed], chunks[guessed])
             elif rows == 1:
@@ -278,10 +226,10 @@ class ParquetTable:
         return rows
 
     @staticmethod
-    def _needed(chunks: dict[int, _Chunk], rows: int) -> int:
+    def _needed(chunks: dict[int, StoredChunk], rows: int) -> int:
         return sum(chunk.of_batch(rows) for chunk in chunks.values())
 
-    def _refuse_row(self, group: int, chunks: dict[int, _Chunk], leaves: dict[int, str]) -> None:
+    def _refuse_row(self, group: int, chunks: dict[int, StoredChunk], leaves: dict[int, str]) -> None:
         largest = max(chunks, key=lambda leaf: chunks[leaf].of_batch(1))
         needed = self._needed(chunks, 1)
         raise self._refused(
@@ -289,7 +237,7 @@ class ParquetTable:
             f"{leaves[largest][:80]!a}; at most {BATCH_BYTES:,} are read"
         )
 
-    def _probe(self, group: int, name: str, chunk: _Chunk) -> None:
+    def _probe(self, group: int, name: str, chunk: StoredChunk) -> None:
         """Find out how long the longest value in the dictionary of *chunk* is; it is small enough to."""
         chunk.probed = True
         coded = pq.ParquetFile(
@@ -300,83 +248,11 @@ class ParquetTable:
         if values is not None and len(values):
             chunk.longest = int(_lengths(values).max()) + 16
 
-    def _chunk(self, group: int, leaf: int) -> _Chunk:
-        found = _Chunk()
-        kind = self._footer.leaves[leaf]
-        is_text = kind.kind == BYTE_ARRAY
-        found.width = max(kind.width, 8)
-        found.is_repeated = kind.is_repeated
-        for page in self._pages(group, leaf):
-            if page.kind == _DICTIONARY:
-                found.dictionary = page.unpacked + _ENTRY * page.values
-                found.longest, found.probed = (page.unpacked, False) if is_text else (0, True)
-            elif page.encoding == _DELTA_BYTE_ARRAY:
-                # Each value may have the beginning of the one before, however long that is.
-                found.longest, found.probed = max(found.longest, page.unpacked), True
-            elif not found.sizes and page.encoding not in _DICTIONARY_ENCODINGS:
-                found.probed = True  # by its first row the dictionary could not be known
-            if page.kind != _DICTIONARY:
-                found.sizes.append(page.unpacked)
-                found.counts.append(page.values)
-                is_coded = page.encoding in _DICTIONARY_ENCODINGS or page.encoding == _DELTA_BYTE_ARRAY
-                found.coded += page.values if is_coded else 0
-        return found
-
-    def _pages(self, group: int, leaf: int) -> Iterator[_DataPage]:
-        """Yield the headers of the pages of a column chunk, which holds a value for each row.
-
-        One that is repeated may hold any number.
-        """
-        column, due = self._footer.groups[group].chunks[leaf], self._footer.groups[group].rows
-        if self._footer.leaves[leaf].is_repeated:
-            due = column.values
-        if column.values != due:
-            raise self._damaged(f"column {leaf} has {column.values:,} values in {due:,} rows")
-        at, has_dictionary = column.data, False
-        if 0 < column.dictionary < at:
-            at = column.dictionary
-        end = min(at + column.size + _PADDING, self._size)
-        while due > 0:
-            page, at = self._header(at, end)
-            if page.kind == _DICTIONARY:
-                if has_dictionary:
-                    raise self._damaged(f"column {leaf} has two dictionaries")
-                has_dictionary = True
-            elif page.kind not in (_DATA, _DATA_V2):
-                continue
-            elif not 0 <= page.values <= due:
-                raise self._damaged(f"a page of column {leaf} has {page.values:,} values too many")
-            else:
-                due -= page.values
-            yield page
-
-    def _header(self, at: int, end: int) -> tuple[_DataPage, int]:
-        """Return the header of the page at byte *at*, and where the next page begins."""
-        size = _HEADER
-        while True:
-            self._file.seek(at)
-            head = self._file.read(max(min(size, end - at), 0))
-            try:
-                fields, length = compact_struct(head)
-                break
-            except NotThriftError as error:
-                if size > _LONGEST_HEADER or len(head) < size:
-                    raise self._damaged(f"no page begins at byte {at:,} ({error})") from error
-                size *= 8
-        unpacked: Any = fields.get(2, -1)
-        packed: Any = fields.get(3, -1)
-        said: Any = fields.get(5) or fields.get(7) or fields.get(8) or {}
-        if not (_is_size(unpacked) and _is_size(packed) and isinstance(said, dict)):
-            raise self._damaged(f"the page at byte {at:,} has no size")
-        following = at + length + packed
-        if following > end:
-            raise self._damaged(f"the page at byte {at:,} is longer than its column")
-        kind: Any = fields.get(1)
-        values: Any = said.get(1, 0)
-        encoding: Any = said.get(4 if kind == _DATA_V2 else 2, 0)
-        if not (isinstance(kind, int) and _is_size(values) and isinstance(encoding, int)):
-            raise self._damaged(f"the page at byte {at:,} has no kind")
-        return _DataPage(kind, unpacked, values, encoding), following
+    def _chunk(self, group: int, leaf: int) -> StoredChunk:
+        try:
+            return self._headers.chunk(group, leaf)
+        except PageError as error:
+            raise self._damaged(str(error)) from error
 
     def _count_text(self, batch: pa.RecordBatch) -> None:
         for column in batch.columns:
@@ -407,14 +283,10 @@ def _size(file: Any) -> int:
     return int(file.tell())
 
 
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and value >= 0
-
-
 def _lengths(values: Any) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the bytes that each of the strings *values* has."""
     if values.type not in _TEXTS:
-        return np.full(len(values), _ENTRY, np.int64)
+        return np.full(len(values), ENTRY, np.int64)
     wide = pa.types.is_large_string(values.type) or pa.types.is_large_binary(values.type)
     places = np.frombuffer(values.buffers()[1], np.int64 if wide else np.int32)
     lengths: np.ndarray[Any, np.dtype[np.int64]] = np.diff(
