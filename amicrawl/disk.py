@@ -20,7 +20,7 @@ import tempfile
 from contextlib import contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
-from amicrawl.errors import OUT_OF_MEMORY, OutputError
+from amicrawl.errors import OUT_OF_MEMORY, InputError, OutputError
 
 if TYPE_CHECKING:
     import hashlib
@@ -136,6 +136,12 @@ def is_special(path: Path) -> bool:
         kinds = {stat.S_IFDIR: "directory", stat.S_IFSOCK: "socket", stat.S_IFBLK: "block device"}
         raise OSError(errno.EINVAL, f"it is a {kinds[stat.S_IFMT(mode)]}")
     return not stat.S_ISREG(mode)
+
+
+def refuse_pipe(path: Path) -> None:
+    """Raise InputError where *path* is a FIFO: opening it waits for a writer; OSError as `Path.stat`."""
+    if stat.S_ISFIFO(path.stat().st_mode):
+        raise InputError(f"{path} is a pipe, and may be read more than once. Write it to a file first.")
 
 
 def _target(path: Path) -> Path:

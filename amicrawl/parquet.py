@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from amicrawl.disk import refuse_pipe
 from amicrawl.errors import InputError
 from amicrawl.parquet_footer import FooterError, ParquetFooter, read_footer
 from amicrawl.parquet_pages import ENTRY, PageError, PageHeaders, StoredChunk
@@ -72,6 +73,8 @@ class ParquetTable:
         """
         self.name = name
         self._kept = ExitStack()
+        if isinstance(source, os.PathLike):
+            refuse_pipe(source)
         try:
             file: Any = (
                 self._kept.enter_context(pa.OSFile(str(source), "rb"))

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from amicrawl.capture import Failure
 from amicrawl.directory_lock import is_locked
-from amicrawl.disk import OPEN_SUFFIX
+from amicrawl.disk import OPEN_SUFFIX, refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.listing import FILE_NAME, PROCESSES, TABLE_NAME, process_directories, read_crawl_json
 from amicrawl.parquet import NotWholeError, ParquetTable
@@ -90,6 +90,7 @@ def facts_of(path: Path, *, rows: int) -> CrawlFacts:
     """
     if path.is_dir():
         return _facts_of_directory(path, rows=rows)
+    refuse_pipe(path)
     facts = CrawlFacts()
     (_add_journal if path.suffix == OPEN_SUFFIX else _add_table)(facts, path, rows=rows)
     return facts

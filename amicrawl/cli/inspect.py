@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from amicrawl.cli.options import AsOneObject, json_text, print_lines
+from amicrawl.disk import refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.reading import read_records
 from amicrawl.record import unkept_sentences
@@ -206,6 +207,7 @@ def list_records(path: Path, *, limit: int) -> WarcListing:
     Raises InputError where it does not begin like one. Of a file that is cut or damaged further on, the
     whole records are listed; DamagedFileError where not one is whole.
     """
+    refuse_pipe(path)
     listing = WarcListing(path.stat().st_size, [])
     with path.open("rb") as stream:
         if listing.size and not stream.read(5).startswith(_BEGINNINGS):

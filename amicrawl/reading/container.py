@@ -6,6 +6,7 @@ import hashlib
 import os
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from amicrawl.disk import refuse_pipe
 from amicrawl.errors import InputError
 from amicrawl.reading.unpacking import GZIP_MAGIC, LZ4_MAGIC, PIECE, ZSTD_MAGIC
 
@@ -40,6 +41,7 @@ class Container:
     def __init__(self, path: Path) -> None:
         """Open *path*; InputError where that fails."""
         try:
+            refuse_pipe(path)
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             begin = os.pread(self._descriptor, len(ZSTD_MAGIC), 0)
             self.is_compressed = begin.startswith((GZIP_MAGIC, ZSTD_MAGIC, LZ4_MAGIC))

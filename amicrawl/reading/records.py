@@ -13,6 +13,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 
+from amicrawl.disk import refuse_pipe
 from amicrawl.errors import InputError
 from amicrawl.message import end_of_head, header_fields, is_interim, payload_blocks, status_of
 from amicrawl.reading.flow import FoundRecord, found_records
@@ -305,6 +306,7 @@ def read_records(
     are kept. Raises InputError where the file cannot be read.
     """
     try:
+        refuse_pipe(path)
         with path.open("rb") as stream:
             yield from records_of(stream, path, on_broken=on_broken, block_cap=block_cap)
     except OSError as error:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from isal import igzip, isal_zlib
 
-from amicrawl.disk import is_unfinished
+from amicrawl.disk import is_unfinished, refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -220,16 +220,14 @@ def _until_fault(path: Path, at: int) -> Iterator[bytes]:
 def _opened(path: Path) -> Iterator[tuple[BufferedReader, Any]]:
     """Open *path*: the file as it is, and what it holds when unpacked."""
     try:
+        if path != STDIN:
+            refuse_pipe(path)
         stream = cast("BufferedReader", sys.stdin.buffer) if path == STDIN else path.open("rb")
     except OSError as error:
         raise InputError(
             f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
         ) from error
     with stream:
-        if path != STDIN and not stream.seekable():
-            raise InputError(
-                f"{path} is a pipe, and may be read more than once. Write it to a file first."
-            )
         head = stream.peek(len(_BZIP2))
         if head.startswith(_GZIP):
             with cast("Any", igzip).IGzipFile(fileobj=stream) as unpacked:

@@ -12,6 +12,7 @@ import os
 import weakref
 from typing import TYPE_CHECKING
 
+from amicrawl.disk import refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class SortedLines:
         """Open *path*; InputError where it cannot be read."""
         self.path = path
         try:
+            refuse_pipe(path)
             with path.open("rb", buffering=0) as stream:
                 self._descriptor = os.dup(stream.fileno())
         except OSError as error:

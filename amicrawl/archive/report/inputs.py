@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.archive.lines import ARCHIVE_BEGINS, PARQUET_BEGINS, refuse_collection
 from amicrawl.archive.location import Location, is_uri, reachable
-from amicrawl.disk import is_unfinished
+from amicrawl.disk import is_unfinished, refuse_pipe
 from amicrawl.errors import InputError
 from amicrawl.listing import check_tables
 from amicrawl.reading import GZIP_MAGIC, ZSTD_MAGIC
@@ -130,8 +130,10 @@ def is_archive(path: Path) -> bool:
 def _begin_of(path: Path) -> bytes:
     if str(path) == STDIN:
         return b""
-    with explained(path), path.open("rb") as file:
-        return file.read(4096)
+    with explained(path):
+        refuse_pipe(path)
+        with path.open("rb") as file:
+            return file.read(4096)
 
 
 @contextmanager

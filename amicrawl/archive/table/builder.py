@@ -138,6 +138,7 @@ class NoRowsError(InputError):
 
     def __init__(self, report: TableReport, inputs: Sequence[object]) -> None:
         """Explain *report*; the files are *inputs*."""
+        first = inputs[0] if inputs else "no file"
         others = f" and {len(inputs) - 1:,} more" if len(inputs) > 1 else ""
         reason = max(report.rejects_by_reason, key=report.rejects_by_reason.__getitem__, default="")
         if reason:
@@ -145,7 +146,7 @@ class NoRowsError(InputError):
         else:
             why = report.damaged[0] if report.damaged else "there are no captures in it"
         super().__init__(
-            f"No table was made of {inputs[0]}{others}: {why.removesuffix('.')}. Name CDXJ files, as "
+            f"No table was made of {first}{others}: {why.removesuffix('.')}. Name CDXJ files, as "
             "amicrawl index writes them."
         )
         self.report = report

@@ -22,7 +22,7 @@ from isal import isal_zlib
 
 from amicrawl import __version__
 from amicrawl.clock import warc_date
-from amicrawl.disk import Disk, OutputFile, explained
+from amicrawl.disk import Disk, OutputFile, explained, refuse_pipe
 from amicrawl.errors import InputError, UsageError
 from amicrawl.reading import Members, warc_head
 from amicrawl.record import Record, RecordType, field_lines, gzip_member, record_ids
@@ -201,6 +201,7 @@ def _whole_record(path: Path, offset: int, length: int) -> _WholeRecord:
     """
     if offset < 0:
         raise _MissError("the index does not say where in the file")
+    refuse_pipe(path)
     with path.open("rb") as stream:
         if offset >= stream.seek(0, os.SEEK_END):
             raise _MissError("no record begins there")

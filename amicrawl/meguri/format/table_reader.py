@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from amicrawl.disk import refuse_pipe
 from amicrawl.errors import InputError
 from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.faults import FileFault, FrontierFileError, Malformed
@@ -42,6 +43,7 @@ class BlockReader:
         """Calls to the operating system so far."""
         self.bytes_read = 0
         with self._explained():
+            refuse_pipe(path)
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             self.size = os.fstat(self._descriptor).st_size
 

@@ -30,7 +30,7 @@ from amicrawl.archive.index.wacz.pages import PageList
 from amicrawl.archive.index.zipnum.cluster import json_idx_head
 from amicrawl.archive.index.zipnum.writer import WrittenCluster, blocks_of, json_members
 from amicrawl.archive.lines import IndexOptions, cdxj_lines, external_sort
-from amicrawl.disk import OutputFile, explained
+from amicrawl.disk import OutputFile, explained, refuse_pipe
 from amicrawl.errors import InputError, UsageError
 from amicrawl.reading import paired, read_records
 
@@ -219,6 +219,7 @@ def _state(path: Path) -> tuple[int, int]:
 
 def _pieces_of(path: Path) -> Iterator[bytes]:
     try:
+        refuse_pipe(path)
         with path.open("rb") as stream:
             while piece := stream.read(_PIECE):
                 yield piece

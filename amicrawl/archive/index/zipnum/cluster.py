@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import orjson
 
 from amicrawl.archive.lines import SortedLines
+from amicrawl.disk import refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError
 
 if TYPE_CHECKING:
@@ -293,6 +294,7 @@ class Cluster:
         if not loc.exists():
             return None
         try:
+            refuse_pipe(loc)
             with loc.open("rb") as stream:
                 text = stream.read(_LONGEST_LOC).decode("utf-8", "replace")
         except OSError as error:
@@ -341,6 +343,7 @@ def _runs(blocks: Iterable[BlockLocation]) -> Iterator[list[BlockLocation]]:
 
 def _bytes_of(path: Path, offset: int, length: int) -> bytes:
     try:
+        refuse_pipe(path)
         with path.open("rb") as stream:
             found = os.pread(stream.fileno(), length, offset)
     except (OSError, OverflowError) as error:
