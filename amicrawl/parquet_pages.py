@@ -88,7 +88,7 @@ class PageHeaders:
         self._footer = footer
 
     def chunk(self, group: int, leaf: int) -> StoredChunk:
-        """Return what the chunk of the column *leaf* in the row group *group* needs. Raises PageError."""
+        """Return what the chunk of column *leaf* in row group *group* needs. Raises PageError."""
         found = StoredChunk()
         kind = self._footer.leaves[leaf]
         is_text = kind.kind == BYTE_ARRAY

@@ -22,7 +22,6 @@ from amicrawl.crawlfile import read_crawl_file
 from amicrawl.discovery import Kind, Selection, date_in, make_selection
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier import Hop, Trap, classify
-from amicrawl.jsontext import parsed_file
 from amicrawl.listing import FILE_NAME, process_directories, read_crawl_json
 from amicrawl.meguri import Status
 from amicrawl.politeness import RobotsCache, robots_url
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from amicrawl.api import Capture
 
 _LEAST_STATUS = 100
-_ROBOTS = Path("frontier", "robots.json")
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,7 +331,7 @@ def _of_robots(rules: Rules, url: str) -> RuleOutcome:
     """Return what the robots.txt that the crawl has kept says; without one, nothing."""
     origin = robots_url(url)
     # As above.
-    from amicrawl.crawl import HostOverrides  # noqa: PLC0415
+    from amicrawl.crawl import HostOverrides, read_robots  # noqa: PLC0415
 
     config, key_of = rules.config, partial(url_key, identity=Identity.CANONICAL)
     overrides = HostOverrides(config.host_overrides, key_of=key_of)
@@ -343,11 +341,7 @@ def _of_robots(rules: Rules, url: str) -> RuleOutcome:
         )
     if rules.directory is None or isinstance(origin, Refused):
         return RuleOutcome("robots", keeps_out=False, says="not checked here")
-    try:
-        known = parsed_file(rules.directory / _ROBOTS)
-        agent, rows = str(known["agent"]), list(known["origins"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return RuleOutcome("robots", keeps_out=False, says="nothing is known")
+    agent, rows = read_robots(rules.directory / "frontier")
     cache = RobotsCache.from_rows(rows, agent=agent, written_for=agent, now=time.time())
     verdict = cache.find(origin, now=time.time())
     if verdict is None:

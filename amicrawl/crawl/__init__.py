@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.processes.lone_child import LoneChild
     from amicrawl.crawl.rebuilding import rebuild
     from amicrawl.crawl.retrying import request_again
+    from amicrawl.crawl.robots_file import read_robots
     from amicrawl.crawl.run import Run, run_of
     from amicrawl.crawl.seedlist import SeedList, offer_starts, read_starts, site_crawled_in
     from amicrawl.crawl.start import start_crawl
@@ -69,6 +70,7 @@ else:
         LoneChild="processes.lone_child",
         rebuild="rebuilding",
         request_again="retrying",
+        read_robots="robots_file",
         Run="run",
         run_of="run",
         SeedList="seedlist",
@@ -122,6 +124,7 @@ __all__ = [
     "offer_starts",
     "outcome_of",
     "provenance_of",
+    "read_robots",
     "read_starts",
     "rebuild",
     "request_again",

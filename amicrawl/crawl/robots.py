@@ -46,7 +46,7 @@ from amicrawl.crawl.middlewares import TAKES_TURN
 from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.requests import ticket_of
 from amicrawl.crawl.responses import Fetched, NotYet, Stopped, exception_of
-from amicrawl.crawl.robots_file import FILE, JOURNAL, read_rows, rows_text
+from amicrawl.crawl.robots_file import FILE, JOURNAL, read_robots, rows_text
 from amicrawl.crawl.run import Run, run_of
 from amicrawl.disk import replace_file
 from amicrawl.errors import AmicrawlError
@@ -386,7 +386,7 @@ class RobotsMiddleware:
 
 def _read(directory: Path, *, agent: str) -> RobotsCache:
     """Return what earlier crawls have kept in *directory*."""
-    written_for, rows = read_rows(directory)
+    written_for, rows = read_robots(directory)
     return RobotsCache.from_rows(rows, agent=agent, written_for=written_for, now=time.time())
 
 

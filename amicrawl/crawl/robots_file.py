@@ -24,7 +24,7 @@ JOURNAL = "robots.jsonl"
 _LONGEST_NOTE = 16 << 20
 
 
-def read_rows(directory: Path) -> tuple[str, list[object]]:
+def read_robots(directory: Path) -> tuple[str, list[object]]:
     """Return the agent for which crawls have kept something in *directory*, and what; nothing for none.
 
     What a killed one had learnt was learnt for the agent that the file beside its journal names.
@@ -49,7 +49,7 @@ def joined_text(directories: Sequence[Path]) -> bytes | None:
 
     Of what several know of an origin the one counts that expires last: it was fetched last.
     """
-    found = [read_rows(directory) for directory in directories]
+    found = [read_robots(directory) for directory in directories]
     agent = next((agent for agent, _ in found if agent), "")
     newest: dict[object, dict[str, Any]] = {}
     for row in (row for other, rows in found if other == agent for row in rows):

@@ -26,7 +26,7 @@ ORIGIN = "http://a.example/robots.txt"
 
 def robots_said(directory: Path, *origins: dict[str, Any], **given: Any) -> str:
     """Return what is said of robots.txt where a crawl with the settings *given* kept *origins*."""
-    (directory / "frontier").mkdir()
+    (directory / "frontier").mkdir(exist_ok=True)
     snapshot = directory / "frontier" / "snap-1.meguri"
     write_partition(empty_partition(), snapshot, disk=Disk(), options=WriteOptions(schedule=True))
     settings = {"delay": CrawlConfig().delay, **given}
@@ -60,6 +60,13 @@ def test_a_robots_txt_allows_only_where_there_is_one(
     tmp_path: Path, known: list[dict[str, Any]], says: str
 ) -> None:
     assert robots_said(tmp_path, *known) == says
+
+
+def test_what_a_killed_crawl_had_learnt_of_robots_txt_is_known(tmp_path: Path) -> None:
+    (tmp_path / "frontier").mkdir()
+    learnt = json.dumps(origin("rules", robots="User-agent: *\nDisallow: /x\n"))
+    (tmp_path / "frontier" / "robots.jsonl").write_text(f"{learnt}\n{learnt[:40]}")
+    assert robots_said(tmp_path) == "robots.txt disallows it"
 
 
 @pytest.mark.parametrize("name", ["a.example", "A.Example.", "EXAMPLE"])

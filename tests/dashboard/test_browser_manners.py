@@ -264,7 +264,7 @@ def test_names_are_read_and_no_figure_reaches_over_another(
         job = running_job(store, f"https://site-{number}.example.org/", settings={"delay_max": 1500})
         job.start(pipeline, ago=86_000)
         job.count(items_downloaded=12_345_678, items_queued=24_000_000, error_count=123_456)
-        job.count(**{name: 1_200_000 for name in ("r1xx", "r2xx", "r3xx", "r4xx", "r5xx", "runk")})
+        job.count(**dict.fromkeys(("r1xx", "r2xx", "r3xx", "r4xx", "r5xx", "runk"), 1_200_000))
         job.facts(now={"ts": time.time(), "rates": {"items": 44.4, "bytes": 150 * 1024**2}})
     running_job(store, "https://ended.example.org/").end()
     MadeUpJob.queued(store, "https://queued.example.org/")
