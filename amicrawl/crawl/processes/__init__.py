@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.crawl.arguments import JOB_ARGUMENT
 from amicrawl.crawl.event_loop import loop_runs
-from amicrawl.crawl.processes.specification import REPLACED, Order, is_child
+from amicrawl.crawl.processes.specification import Order, is_child
 from amicrawl.crawl.start import START, start_anew
 from amicrawl.crawl.watching.screen import start_line
 from amicrawl.disk import explained
@@ -95,18 +95,10 @@ def _order(
             started=datetime.now(UTC),
             host=socket.gethostname(),
         ),
+        config=config,
         file=arguments.file or "",
         format=arguments.format,
-        stop_pages=config.stop_pages,
-        stop_bytes=config.stop_bytes,
-        stop_errors=config.stop_errors,
-        stop_free=config.stop_free,
-        stop_time=config.stop_time,
-        drain_time=config.drain_time,
-        progress_every=config.progress_every,
-        log_format=config.log_format,
         fresh=arguments.fresh,
-        replaced=config.model_dump(mode="json", include=set(REPLACED)),
         start=start_line(
             config,
             asked={"file": arguments.file or "", "url": " ".join(getattr(arguments, "url", ()))},

@@ -27,11 +27,11 @@ from amicrawl.crawl.processes.crawl_process import CrawlProcess, moment_of, tall
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, salt_for
 from amicrawl.crawl.processes.specification import Specification
 from amicrawl.crawl.start import STOPPED_EARLY, ignore_signals, start_anew, start_crawl
-from amicrawl.crawl.state import STOP_FILE
+from amicrawl.crawl.state import LIMITS, STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, write_control
 from amicrawl.crawl.watching.progress import ParentProgress
 from amicrawl.crawl.watching.screen import fault_line
-from amicrawl.crawl.watching.stopping import free_bytes
+from amicrawl.crawl.watching.stopping import clock_or_disk_reached, count_reached, free_bytes
 from amicrawl.directory_lock import DirectoryLock
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from amicrawl.crawl.processes.dealing import DealingPlan
     from amicrawl.crawl.processes.specification import Order
 
 _CRASHES = 5
@@ -107,6 +108,24 @@ class Parent:
                 loop.add_signal_handler(number, self._stop)
         for number in (signal.SIGUSR1, signal.SIGUSR2):
             loop.add_signal_handler(number, self._forward, number)
+        order = self._order
+        plan = await self._plan_found()
+        with DirectoryLock(order.directory):
+            if self._dealing.plan() != plan:
+                # Another crawl was here between the two locks.
+                start_anew(order.arguments, as_parent=True)
+            code = await self._crawl_by(plan)
+        for number in _DRAINS:
+            loop.remove_signal_handler(number)
+        ignore_signals()
+        return code
+
+    async def _plan_found(self) -> DealingPlan | None:
+        """Return the plan of the crawl that goes on here; None where it is to be dealt.
+
+        What cannot go on as it is was repaired and put together. Raises UsageError where nothing may go
+        on, `_EarlyStopError` where a signal came.
+        """
         order, dealing = self._order, self._dealing
         if order.fresh and (dealing.plan() or (order.directory / "frontier").exists()):
             raise UsageError(
@@ -128,26 +147,22 @@ class Parent:
         if plan is None and is_unfinished(order.directory):
             # By a child in this very directory, which has to take it over for that.
             await self._settle([order.directory])
-        with DirectoryLock(order.directory):
-            if dealing.plan() != plan:
-                # Another crawl was here between the two locks.
-                start_anew(order.arguments, as_parent=True)
-            (order.directory / DIRECTORY).mkdir(exist_ok=True)
-            self._reports.start()
-            await self._spool()
-            plan = plan or dealing.deal(order.processes, prefix=order.prefix, salt=salt_for(self._order))
-            plan = dealing.follow(plan, order.replaced)
-            self._prefix, self._salt = plan.prefix, plan.salt
-            self._history.begin(time.time())
-            await self._crawl(dealing.children(order.processes))
-            self._history.end(
-                time.time(), self._reason or "failed", moment_of(self._children, order.directory)
-            )
-            code = self._gathered()
-        for number in _DRAINS:
-            loop.remove_signal_handler(number)
-        ignore_signals()
-        return code
+        return plan
+
+    async def _crawl_by(self, plan: DealingPlan | None) -> int:
+        """Crawl by *plan*, or by one that is made now, and return the exit code."""
+        order, dealing = self._order, self._dealing
+        (order.directory / DIRECTORY).mkdir(exist_ok=True)
+        self._reports.start()
+        await self._spool()
+        plan = plan or dealing.deal(order.processes, prefix=order.prefix, salt=salt_for(self._order))
+        plan = dealing.follow(plan, order.replaced)
+        self._prefix, self._salt = plan.prefix, plan.salt
+        self._history.begin(time.time())
+        await self._crawl(dealing.children(order.processes))
+        moment = moment_of(self._children, order.directory)
+        self._history.end(time.time(), self._reason or "failed", moment)
+        return self._gathered()
 
     async def _look_for_signals(self) -> None:
         """Raise `_EarlyStopError` where a signal has come to stop the crawl, which has not begun."""
@@ -289,21 +304,12 @@ class Parent:
         if has_ended(PartitionRest(child.idle) for child in self._children):
             self._end_now("finished")
             return
-        order, rows = self._order, tally_of(self._children)
-        for limit, reached, reason in (
-            (order.stop_pages, rows.rows, "limit-pages"),
-            (order.stop_bytes, rows.bytes_received, "limit-bytes"),
-            (order.stop_errors, rows.failed, "limit-errors"),
-            (order.stop_time, self._reports.elapsed, "limit-time"),
-        ):
-            if limit and reached >= limit:
-                self._end(reason)
-        if (
-            order.stop_free
-            and (free := free_bytes(order.directory)) is not None
-            and free < order.stop_free
-        ):
-            self._end("limit-disk")
+        config, free = self._order.config, free_bytes(self._order.directory)
+        reason = count_reached(config, tally_of(self._children)) or clock_or_disk_reached(
+            config, elapsed=self._reports.elapsed, free=free
+        )
+        if reason is not None:
+            self._end(reason)
 
     def _end(self, reason: str) -> None:
         """End the crawl in order: what is in flight arrives, and links reach the other processes."""
@@ -312,7 +318,7 @@ class Parent:
         self._reason = reason
         for child in self._children:
             child.tell(self._ending())
-        delay = self._order.drain_time
+        delay = self._order.config.drain_time
         asyncio.get_running_loop().call_later(delay, lambda: self._end_now(reason))
 
     def _end_now(self, reason: str) -> None:
@@ -384,7 +390,7 @@ class Parent:
             if ExitCode.SEEDS_BAD in codes:
                 return ExitCode.SEEDS_BAD
             return ExitCode.UNREACHED if tally.reached_nothing else ExitCode.DONE
-        return ExitCode.LIMIT if self._reason.startswith("limit-") else ExitCode.STOPPED
+        return ExitCode.LIMIT if self._reason in LIMITS else ExitCode.STOPPED
 
 
 def _lost_sentence(lost: Sequence[CrawlProcess]) -> str:
@@ -415,7 +421,7 @@ def become_parent(order: Order) -> NoReturn:
         fault = f"{error}. Make room, or check the directory, and start again."
         code = ExitCode.OUTPUT
     ignore_signals()
-    sys.stderr.write(fault_line(fault, exit_code=code, log_format=order.log_format))
+    sys.stderr.write(fault_line(fault, exit_code=code, log_format=order.config.log_format))
     sys.exit(code)
 
 

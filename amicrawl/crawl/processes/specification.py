@@ -14,16 +14,17 @@ import select
 import signal
 import struct
 import threading
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from amicrawl.clock import steady_clock
-from amicrawl.config import LogFormat
 from amicrawl.errors import AmicrawlError
 from amicrawl.listing import PROCESSES
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from amicrawl.config import CrawlConfig
 
 SPECIFICATION = "AMICRAWL_PROCESS"
 """The environment variable in which the parent says which process this is."""
@@ -45,23 +46,20 @@ class Order:
     directory: Path
     processes: int
     prefix: str
+    config: CrawlConfig
+    """What the command says, of which each child is given other `REPLACED` settings."""
     file: str = ""
     """The seed list, where there is one."""
     format: str | None = None
     """Its format, where it was given."""
-    stop_pages: int = 0
-    stop_bytes: int = 0
-    stop_errors: int = 0
-    stop_free: int = 0
-    stop_time: float = 0.0
-    drain_time: float = 20.0
-    progress_every: float = 0.0
-    log_format: LogFormat = LogFormat.TEXT
     fresh: bool = False
-    replaced: dict[str, object] = field(default_factory=dict)
-    """What the command says of the settings in `REPLACED`, as `crawl.json` has them."""
     start: str = ""
     """What is printed first: what is crawled, how politely, into what."""
+
+    @property
+    def replaced(self) -> dict[str, object]:
+        """What the command says of the settings in `REPLACED`, as `crawl.json` has them."""
+        return self.config.model_dump(mode="json", include=set(REPLACED))
 
 
 @dataclass(frozen=True)

@@ -309,7 +309,9 @@ class ParentProgress(Reports):
     """The reports on the crawl of several processes, by their parent."""
 
     def __init__(self, order: Order) -> None:
-        super().__init__(sys.stderr, log_format=order.log_format, every=order.progress_every)
+        super().__init__(
+            sys.stderr, log_format=order.config.log_format, every=order.config.progress_every
+        )
         self._order = order
 
     def start(self) -> None:
