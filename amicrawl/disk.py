@@ -144,6 +144,16 @@ def refuse_pipe(path: Path) -> None:
         raise InputError(f"{path} is a pipe, and may be read more than once. Write it to a file first.")
 
 
+def refuse_undecodable(path: Path | str) -> None:
+    """Raise InputError where *path* is not UTF-8: neither JSON nor DuckDB can name such a file."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{path} is not UTF-8, and neither JSON nor SQL can hold such a name. Rename it."
+        ) from error
+
+
 def _target(path: Path) -> Path:
     """Return the name that is given to what is written to *path*; OSError as `is_special` has it."""
     return path if is_special(path) or not path.is_symlink() else path.resolve()

@@ -77,7 +77,7 @@ class ParquetTable:
             refuse_pipe(source)
         try:
             file: Any = (
-                self._kept.enter_context(pa.OSFile(str(source), "rb"))
+                self._kept.enter_context(pa.OSFile(os.fsencode(source), "rb"))
                 if isinstance(source, os.PathLike)
                 else source
             )

@@ -38,6 +38,7 @@ from amicrawl.archive.report.counts import Counts
 from amicrawl.archive.report.inputs import files_of, is_parquet
 from amicrawl.archive.report.rows import MOST_DIGITS, NOT_A_DATE
 from amicrawl.capture import Failure
+from amicrawl.disk import refuse_undecodable
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 from amicrawl.parquet import NotWholeError, ParquetTable, is_text
 from amicrawl.urls.surt import surt
@@ -305,7 +306,8 @@ def count_narrow(paths: Sequence[str], *, threads: int = 2) -> Counts:
 
 
 def _check_narrow(file: Path) -> None:
-    """Raise InputError where *file* is not a table with the narrow columns."""
+    """Raise InputError where *file* is not a table with the narrow columns, or has no name in SQL."""
+    refuse_undecodable(file)
     if not is_parquet(file):
         raise InputError(f"--quick is for index tables, and {file} is not one. Leave it out for others.")
     with opened_table(file) as table:

@@ -240,7 +240,8 @@ def _index_of(path: Path, on_read: Callable[[int], None]) -> Iterator[tuple[Path
         read = progress.offset
 
     with tempfile.TemporaryDirectory(prefix="amicrawl-") as scratch:
-        job = FileJob(path, path.name, Path(scratch), ("cdxj",), path.name, in_directories=False)
+        # No figure needs the name of the file, which may be one that no index can hold.
+        job = FileJob(path, path.name, Path(scratch), ("cdxj",), "", in_directories=False)
         (job.out / MARKS).mkdir()
         outcome = collect_file(job, report)
         report(ReadProgress(outcome.size, outcome.records))

@@ -36,7 +36,7 @@ from amicrawl.archive.table.named_queries import (
     ranking_of_table,
 )
 from amicrawl.archive.table.read_only_sql import refuse_writing, statements_of
-from amicrawl.disk import is_unfinished
+from amicrawl.disk import is_unfinished, refuse_undecodable
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.listing import check_tables
 from amicrawl.parquet import ParquetTable
@@ -285,7 +285,8 @@ def table_files(path: Path) -> list[Path]:
 
 
 def _check_name(file: Path) -> None:
-    """Raise InputError where the engine would take the name of *file* for a pattern of others, too."""
+    """Raise InputError where the engine cannot take the name of *file*, or takes it for others', too."""
+    refuse_undecodable(file)
     # Written as a pattern of itself alone, it is none of the files that a locked engine may read.
     if {*glob.glob(str(file))} - {str(file)}:  # noqa: PTH207
         raise InputError(

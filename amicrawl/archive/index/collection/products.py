@@ -26,6 +26,7 @@ from amicrawl.archive.lines import (
     wanted_by,
 )
 from amicrawl.archive.lines.record_lines import DEFAULT_OPTIONS
+from amicrawl.disk import refuse_undecodable
 from amicrawl.errors import UsageError
 from amicrawl.reading import Container
 
@@ -210,6 +211,8 @@ class Cdxj:
     def __init__(self, path: Path, job: FileJob, maker: Maker) -> None:
         layout = job.options.layout
         self._layout = layout if layout.columns else None
+        if self._layout is None:
+            refuse_undecodable(job.filename)
         file = LineFile(path, disk=maker.disk, legend=layout.legend, packed=job.options.packed)
         self._add, self.seal, self.close = file.add, file.seal, file.close
 

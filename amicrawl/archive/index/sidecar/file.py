@@ -36,7 +36,7 @@ from amicrawl.archive.index.sidecar.findings import (
 from amicrawl.archive.index.sidecar.subject import subject_of
 from amicrawl.archive.lines import LineFile
 from amicrawl.clock import warc_date
-from amicrawl.disk import OutputFile
+from amicrawl.disk import OutputFile, refuse_undecodable
 from amicrawl.errors import AmicrawlError
 from amicrawl.record import block_digest, record_ids
 from amicrawl.record.warc import LEVEL
@@ -194,7 +194,8 @@ class Sidecar:
 class MergedIndex:
     """The index with what the detectors find in its lines, as a product of a file."""
 
-    def __init__(self, path: Path, _: FileJob, maker: Maker) -> None:
+    def __init__(self, path: Path, job: FileJob, maker: Maker) -> None:
+        refuse_undecodable(job.filename)
         file = LineFile(path, disk=maker.disk)
         self._add, self.seal, self.close = file.add, file.seal, file.close
 
