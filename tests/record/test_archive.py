@@ -28,6 +28,7 @@ from amicrawl.config import CrawlConfig
 from amicrawl.disk import Disk
 from amicrawl.errors import UsageError
 from amicrawl.record.archive import SYNC_BYTES, warcinfo_fields
+from amicrawl.record.warc import Resource
 from amicrawl.seed import Seed, open_seed
 
 if TYPE_CHECKING:
@@ -329,6 +330,17 @@ def test_a_payload_whose_record_has_no_payload_digest_is_stored_again(tmp_path: 
     for row in table_rows(tmp_path):
         assert "WARC-Payload-Digest" not in fields_of(tmp_path, row)
         assert fields_of(tmp_path, row)["WARC-Type"] == "response"
+
+
+def test_what_was_made_of_a_page_lies_before_its_response_to_which_the_row_points(
+    tmp_path: Path,
+) -> None:
+    archive = open_archive(tmp_path)
+    archive.store([item(capture(), resources=[Resource("urn:text:", "text/plain", b"hello")])])
+    archive.seal()
+    [path] = tmp_path.glob("*.warc.gz")
+    assert foreign_verdicts(path)[0] == ["warcinfo", "resource", "request", "response"]
+    check_agreement(tmp_path)
 
 
 def test_the_date_of_a_record_is_fetched_at_less_duration(tmp_path: Path) -> None:

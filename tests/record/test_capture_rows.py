@@ -99,6 +99,11 @@ def test_the_row_of_a_success() -> None:
     }
 
 
+def test_the_row_of_a_requisite_names_the_page_that_loaded_it() -> None:
+    row = row_of(item(page="http://h/\x1b[0m", resource_type="script"))
+    assert (row["page"], row["resource_type"]) == ("http://h/%1B[0m", "script")
+
+
 def test_the_row_of_a_failure_points_nowhere_and_says_why() -> None:
     row = row_of(item(failed("http://h/"), attempts=4))
     assert (row["status"], row["warc_file"], row["warc_offset"], row["warc_length"]) == (0, "", 0, 0)

@@ -383,6 +383,15 @@ def test_files_that_are_gone_whenever_they_are_opened_are_an_error_that_says_so(
         pass
 
 
+def test_a_damaged_table_is_named_at_once_and_not_held_for_one_that_changes(tmp_path: Path) -> None:
+    (tmp_path / "captures.parquet").write_bytes(b"no table at all")
+    with (
+        pytest.raises(DamagedFileError, match=r"captures\.parquet"),
+        opened_index_files(tmp_path),
+    ):
+        pass
+
+
 def test_an_index_that_is_sealed_while_it_is_read_is_read_to_its_end(tmp_path: Path) -> None:
     keep(tmp_path, *pages(2))
     leave(tmp_path, *pages(3, first=2))

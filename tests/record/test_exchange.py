@@ -19,9 +19,11 @@ from amicrawl.record.deduplication import (
 from amicrawl.record.warc import (
     URI_LIMIT,
     RecordType,
+    Resource,
     exchange_records,
     pieces_of,
     record_ids,
+    resource_records,
     warcinfo_record,
 )
 
@@ -178,6 +180,13 @@ def test_an_original_with_the_longest_url_is_named_by_it() -> None:
     decision = RevisitDecision("", unchanged=False, profile=Profile.IDENTICAL, original=Original(url))
     _, revisit = records_of(capture(), decision)
     assert values(revisit, "WARC-Refers-To-Target-URI") == [url]
+
+
+def test_a_resource_that_a_record_cannot_name_is_left_out_and_the_others_stay() -> None:
+    url = "http://o/" + "x" * (URI_LIMIT - 9 - len("urn:text:"))
+    made = [Resource("urn:view:", "image/png", b"1"), Resource("urn:thumbnail:", "image/png", b"2")]
+    records = resource_records(records_of(capture(url)), made, ids=record_ids(numbered_bytes()), url=url)
+    assert [values(record, "WARC-Target-URI") for record in records] == [[f"urn:view:{url}"]]
 
 
 def test_warcinfo_has_the_fields_that_a_record_must_have() -> None:

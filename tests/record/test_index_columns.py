@@ -113,6 +113,15 @@ def test_lines_are_never_cut_between_blocks(tmp_path: Path) -> None:
     assert_read_alike(tmp_path, content)
 
 
+def test_a_block_that_is_read_line_by_line_gives_no_row_of_the_blocks_before_it_again(
+    tmp_path: Path,
+) -> None:
+    entries = [row_of(entry) | {"meta_json": "x" * 50_000} for entry in pages(100)]
+    content = b"".join(map(encode_row, entries))
+    assert len(content) > table_module._BLOCK_BYTES
+    assert_read_alike(tmp_path, content + LINE[:-1])
+
+
 def test_columns_are_made_without_pandas(tmp_path: Path) -> None:
     (tmp_path / "captures-00000.open").write_bytes(LINE * 3)
     command = [sys.executable, "-c", _ALONE, str(tmp_path)]

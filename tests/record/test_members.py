@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import tracemalloc
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import example, given
@@ -12,8 +13,11 @@ from hypothesis import strategies as st
 from isal import igzip_lib
 
 from amicrawl.capture import BytesBody
-from amicrawl.reading import Members
+from amicrawl.reading import MemberBody, Members
 from amicrawl.record.warc import Record, RecordType, gzip_member
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def member(number: int, body: bytes = b"body") -> bytes:
@@ -92,6 +96,18 @@ def test_a_flipped_bit_is_found() -> None:
         found, end, fault = read(bytes(content))
         content[position] ^= 4
         assert (found, end, bool(fault)) == ([], 0, True), position
+
+
+def test_a_body_whose_member_was_damaged_since_is_an_error_and_not_shorter(tmp_path: Path) -> None:
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(THREE[2])
+    with path.open("rb") as stream:
+        [found] = Members(stream)
+    body = MemberBody(path, found, start=0)
+    assert b"".join(body.blocks()) == b"x" * 200
+    path.write_bytes(THREE[2][:-1])
+    with pytest.raises(OSError, match=r"a\.warc\.gz"):
+        list(body.blocks())
 
 
 @given(st.binary(max_size=300))

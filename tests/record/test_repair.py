@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 import shutil
@@ -26,11 +27,12 @@ from record.exchanges import (
     urls_of,
 )
 
-from amicrawl.capture import Truncation, final_url
+from amicrawl.capture import BytesBody, Truncation, final_url
 from amicrawl.errors import DamagedFileError, OutputError, UsageError
 from amicrawl.reading import Members
+from amicrawl.record.deduplication import labelled
 from amicrawl.record.repair import repair
-from amicrawl.record.warc import target_uri
+from amicrawl.record.warc import Record, RecordType, gzip_member, target_uri
 from amicrawl.seed import Seed
 
 if TYPE_CHECKING:
@@ -110,6 +112,15 @@ def test_a_file_of_another_prefix_is_ours_if_its_first_record_says_so(
     path.write_bytes(gzip.compress(changed) + content[first.length :])
     assert bool(repair(tmp_path, disk=QuickDisk()).sealed) is is_ours
     assert path.exists() is not is_ours
+
+
+def test_a_foreign_file_whose_first_page_quotes_our_warcinfo_is_not_ours(tmp_path: Path) -> None:
+    page = BytesBody(b"WARC/1.1\r\nsoftware: amicrawl/0.1\r\n")
+    quoting = Record(RecordType.RESPONSE, "<urn:uuid:1>", "2026-01-01T00:00:00Z", "", b"", page)
+    path = tmp_path / "foreign-00000.warc.gz.open"
+    path.write_bytes(gzip_member(quoting))
+    assert not repair(tmp_path, disk=QuickDisk()).found_anything
+    assert path.exists()
 
 
 def test_wherever_the_warc_file_is_cut_it_is_repaired(tmp_path: Path) -> None:
@@ -314,7 +325,12 @@ def test_of_a_lost_revisit_it_is_told_whether_the_seed_knew_the_payload(tmp_path
     assert (stored["unchanged"], stored["body_length"]) == (False, 11)
     # The label may be that of a chunked body: then it is not the digest of the payload.
     assert (again["unchanged"], again["digest"]) == (False, "")
-    assert (unchanged["unchanged"], unchanged["digest"]) == (True, digest)
+    assert again["payload_digest"] == labelled(hashlib.sha1(body, usedforsecurity=False).digest())
+    assert (unchanged["unchanged"], unchanged["digest"], unchanged["payload_digest"]) == (
+        True,
+        digest,
+        "",
+    )
 
 
 def test_a_damaged_line_is_told_and_its_row_made_from_the_record(tmp_path: Path) -> None:
