@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 import pyarrow as pa
@@ -77,7 +77,7 @@ class ParquetTable:
             refuse_pipe(source)
         try:
             file: Any = (
-                self._kept.enter_context(pa.OSFile(os.fsencode(source), "rb"))
+                self._kept.enter_context(pa.OSFile(cast("Any", os.fsencode(source)), "rb"))
                 if isinstance(source, os.PathLike)
                 else source
             )

@@ -104,6 +104,22 @@ def test_a_view_and_a_question_to_it_run_together(folder: Path) -> None:
     assert queried(folder, sql) == [("hun", 4)]
 
 
+def test_what_is_only_spoken_of_in_a_string_or_a_comment_is_not_refused(folder: Path) -> None:
+    sql = "EXPLAIN /* not ANALYZE, é */ SELECT url FROM ccindex WHERE url LIKE '%analyze%' -- analyse"
+    assert queried(folder, sql)[0][0] == "physical_plan"
+
+
+def test_a_pivot_runs_if_its_values_are_named_and_says_so_otherwise(folder: Path) -> None:
+    named = "PIVOT ccindex ON fetch_status IN (200) USING count(*) GROUP BY url_host_tld"
+    assert queried(folder, named)
+    for sql in (
+        "PIVOT ccindex ON fetch_status USING count(*)",
+        "WITH p AS (PIVOT ccindex ON fetch_status USING count(*)) FROM p",
+    ):
+        with pytest.raises(UsageError, match="Name the values"):
+            queried(folder, sql)
+
+
 @pytest.mark.parametrize(
     "sql",
     [
@@ -112,6 +128,8 @@ def test_a_view_and_a_question_to_it_run_together(folder: Path) -> None:
         "CREATE TABLE t AS WITH x AS (COPY (SELECT 1) TO '{place}/taken.csv') SELECT * FROM x; SELECT 1",
         "EXPLAIN ANALYZE COPY (SELECT 1) TO '{place}/taken.csv'",
         "EXPLAIN (ANALYZE) COPY (SELECT 1) TO '{place}/taken.csv'",
+        "EXPLAIN /* 'é */ (FORMAT JSON, \"Analyse\") COPY (SELECT 1) TO '{place}/taken.csv'",
+        "PIVOT (WITH x AS (COPY (SELECT 1) TO '{place}/taken.csv') FROM ccindex) ON url USING count(*)",
         "SELECT 1; COPY (SELECT 1) TO '{place}/taken.csv'; SELECT 2",
         "SELECT * FROM query('WITH x AS (COPY (SELECT 1) TO ''{place}/taken.csv'') SELECT * FROM x')",
         "PREPARE p AS COPY (SELECT 1) TO '{place}/taken.csv'; EXECUTE p",

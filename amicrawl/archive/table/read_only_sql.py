@@ -30,6 +30,10 @@ _ONLY_READ = (
     "Only what reads is run: SELECT, WITH, FROM, DESCRIBE, SUMMARIZE, SHOW, EXPLAIN, and before them "
     "CREATE VIEW, MACRO or TABLE, which live as long as the command. --unrestricted lifts this."
 )
+_VALUES_UNNAMED = (
+    "PIVOT without values runs statements of its own to find them. Name the values: "
+    "PIVOT ccindex ON fetch_status IN (200, 404) USING count(*). --unrestricted lifts this."
+)
 
 
 def statements_of(sql: str) -> list[str]:
@@ -58,16 +62,31 @@ def refuse_writing(engine: duckdb.DuckDBPyConnection, statement: str) -> None:
             raise UsageError(f"This statement makes something that may not be made. {_ONLY_READ}")
         if made["what"].lower() != "table":
             return  # they hold a statement whose plan is seen when it is used
+    elif kind == "MULTI":
+        raise UsageError(_VALUES_UNNAMED)
     elif kind not in _READING:
         raise UsageError(f"This statement is of the kind {kind}. {_ONLY_READ}")
     if kind == "EXPLAIN":
         # The plan of a plan cannot be had. Without ANALYZE nothing runs.
-        if re.search(r"analy[sz]e", statement, re.IGNORECASE):
+        if re.search(r"analy[sz]e", _without_texts(statement), re.IGNORECASE):
             raise UsageError(f"EXPLAIN ANALYZE would run the statement. {_ONLY_READ}")
         return
     for operator in _operators(engine, statement):
         if _WRITING.search(operator):
             raise UsageError(f"This statement would write ({operator}). {_ONLY_READ}")
+
+
+def _without_texts(statement: str) -> str:
+    """Return *statement* without its string constants and comments, as the engine finds them."""
+    octets = statement.encode()
+    tokens = duckdb.tokenize(statement)
+    ends = [*(start for start, _ in tokens[1:]), len(octets)]
+    kept = (
+        octets[start:end]
+        for (start, kind), end in zip(tokens, ends, strict=True)
+        if kind not in {duckdb.token_type.string_const, duckdb.token_type.comment}
+    )
+    return b"".join(kept).decode()
 
 
 def _operators(engine: duckdb.DuckDBPyConnection, statement: str) -> Iterator[str]:
