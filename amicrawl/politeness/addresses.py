@@ -229,6 +229,6 @@ class AddressGates:
         self._gates = {
             address: gate
             for address, gate in self._gates.items()
-            if gate.opens > now or gate.awaited or (gate.called is not None and gate.lapses > now)
+            if gate.opens > now or gate.awaited or gate.lapses > now
         }
         self._sweep_at = max(_SWEEP_FROM, 2 * len(self._gates))

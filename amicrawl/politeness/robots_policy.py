@@ -80,7 +80,7 @@ class RobotsVerdict:
 
     def allows(self, url: str | bytes) -> bool | None:
         """Return whether *url*, of this origin, may be requested; None: not known yet, it waits."""
-        if self.access is Access.RULES and self.rules is not None:
+        if self.rules is not None:
             return self.rules.allows(url)
         return None if self.access is Access.WAIT else self.access is Access.ALLOW_ALL
 

@@ -110,6 +110,28 @@ def test_who_comes_after_its_turn_is_ahead_of_those_that_were_called_later() -> 
     assert gates.enter(ADDRESS, 4, 12.1)
 
 
+def test_who_comes_after_its_turn_does_not_cost_the_host_its_turn_that_is_called_now() -> None:
+    gates = AddressGates(0.5, patience=0.25)
+    for host in (1, 2, 3, 4):
+        gates.enter(ADDRESS, host, 10.0)
+    assert gates.called(10.5) == [2]
+    assert gates.called(10.75) == [3]
+    assert gates.enter(ADDRESS, 2, 10.8)
+    assert not gates.enter(ADDRESS, 3, 10.9)
+    assert gates.called(11.3) == [3]
+
+
+def test_a_turn_that_lapses_while_the_address_is_shut_is_given_to_the_next_when_it_opens() -> None:
+    gates = AddressGates(0.5, patience=5.0)
+    for host in (1, 2, 3):
+        gates.enter(ADDRESS, host, 10.0)
+    assert gates.called(10.5) == [2]
+    gates.start(ADDRESS, 15.4)
+    assert gates.called(15.5) == []
+    assert gates.next_moment() == 15.9
+    assert gates.called(15.9) == [3]
+
+
 def test_a_turn_that_lapsed_with_nobody_in_line_leaves_the_address_open() -> None:
     gates = AddressGates(0.5, patience=5.0)
     gates.enter(ADDRESS, 1, 10.0)
@@ -168,6 +190,28 @@ def test_addresses_contacted_long_ago_are_forgotten() -> None:
     for number in range(100_000):
         gates.enter(f"2001:db8::{number:x}", number, number / 100)
     assert len(gates) <= 1100
+
+
+def test_a_turn_is_not_forgotten_with_the_addresses_contacted_long_ago() -> None:
+    gates = AddressGates(0.5, patience=5.0)
+    gates.enter(ADDRESS, 1, 10.0)
+    gates.enter(ADDRESS, 2, 10.0)
+    assert gates.called(10.5) == [2]
+    for number in range(2000):
+        gates.start(f"2001:db8::{number:x}", 9.0 if number < 1000 else 12.0)
+    assert not gates.enter(ADDRESS, 3, 12.0)
+    assert gates.enter(ADDRESS, 2, 12.0)
+
+
+def test_of_an_address_that_was_forgotten_nobody_is_called() -> None:
+    gates = AddressGates(0.5)
+    gates.enter(ADDRESS, 1, 10.0)
+    gates.enter(ADDRESS, 2, 10.0)
+    gates.leave(ADDRESS, 2, 10.0)
+    for number in range(2000):
+        gates.start(f"2001:db8::{number:x}", 20.0)
+    assert gates.opens_at(ADDRESS) == -inf
+    assert gates.called(20.0) == []
 
 
 steps = st.lists(

@@ -351,6 +351,14 @@ def test_the_delay_runs_from_when_a_request_is_sent_if_that_is_later() -> None:
     assert gates.opens_at(HOST) == 14.5, "it has been sent"
 
 
+def test_a_request_that_is_over_cannot_be_sent_any_more() -> None:
+    gates = Gates(1.0, 1)
+    gates.start(HOST, 0.0)
+    gates.end(HOST, 0.5)
+    gates.note_sent(HOST, 0.9)
+    assert gates.opens_at(HOST) == 1.0
+
+
 def test_a_request_that_is_sent_late_keeps_the_next_away_though_others_started_since() -> None:
     gates = Gates(2.0, 2)
     gates.start(HOST, 10.0)

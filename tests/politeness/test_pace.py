@@ -197,6 +197,13 @@ def test_the_latency_need_not_count() -> None:
     assert len(pace) == 0
 
 
+def test_a_host_with_a_delay_of_its_own_is_paced_by_that_and_not_at_all_without_one() -> None:
+    pace = HostPace(PaceRules(), delays={HOST: 0.0, OTHER: 5.0})
+    assert told(pace, (200, 20.0)) == [0.0]
+    assert (pace.interval(HOST), pace.interval(OTHER), pace.interval(3)) == (0.0, 5.0, 1.0)
+    assert len(pace) == 0
+
+
 def test_hosts_at_the_usual_pace_are_not_remembered() -> None:
     pace = HostPace(PaceRules())
     for host in range(1000):

@@ -60,6 +60,7 @@ def test_a_success_brings_rules(status: int) -> None:
     verdict = judged(status, CLOSED)
     assert verdict.access is Access.RULES
     assert verdict.allows("http://a.example/x") is False
+    assert judged(status, b"").allows("http://a.example/x") is True
     assert verdict.expires == NOW + DAY
     assert verdict.reason == "robots.txt disallows it"
 
