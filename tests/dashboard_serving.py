@@ -25,12 +25,13 @@ def serve_in_thread(
     allow_hosts: tuple[str, ...] = (),
     trusted_proxies: tuple[str, ...] = (),
     jobs_per_user: int = 0,
+    port: int = 0,
 ) -> AbstractContextManager[Running]:
-    """Serve the jobs of *redis_url* at a free port, in another thread, as long as the block lasts."""
+    """Serve the jobs of *redis_url* at *port*, in another thread, as long as the block lasts; 0 is a free port."""
     settings = Settings(
         redis=RedisSettings(url=redis_url, prefix=prefix),
         host=host,
-        port=0,
+        port=port,
         users=users,
         archives=archives,
         allow_hosts=allow_hosts,

@@ -17,6 +17,7 @@ from amicrawl.fleet.dashboard import wording
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Route
+    from redis_server import RedisServer
 
     from amicrawl.fleet.database.connection import JobStore
 
@@ -57,6 +58,37 @@ def test_a_dashboard_or_redis_that_goes_is_told_and_found_again(browser: Browser
             expect(page.locator("#spoken")).to_have_text("The connection is lost; trying again.")
     finally:
         end(server)
+
+
+def test_a_new_connection_leaves_the_lines_that_a_page_has(
+    browser: Browser, store: JobStore, redis_server: RedisServer
+) -> None:
+    job = running_job(store)
+    other = running_job(store, "https://example.net/")
+    other.tell(pages(other, 0, 3))
+    with open_page(browser, expected="net::ERR") as page:
+        with serve_in_thread(redis_server.url) as dashboard:
+            visit(page, dashboard.url)
+            for first in (0, 150):
+                job.tell(pages(job, first, 150))
+                expect(page.locator("#log-count")).to_have_text(f"{first + 153} lines kept")
+            page.locator(f'tr[data-ident="{job.ident}"] .fixed').first.click()
+            page.locator("#log-title", has_text="Log of example.org").wait_for()
+            job.tell(pages(job, 300, 1))
+            expect(page.locator("#log-count")).to_have_text("304 lines kept")
+            expect(page.locator("#log li a").last).to_contain_text("article/300/")
+            port = int(dashboard.url.rpartition(":")[2])
+        page.locator("#link", has_text="not connected").wait_for()
+        job.tell(pages(job, 301, 250))
+        with serve_in_thread(redis_server.url, port=port):
+            # 200 lines are sent again: of those that came meanwhile, 50 are missing.
+            expect(page.locator("#log-count")).to_have_text("504 lines kept · 50 skipped")
+            expect(page.locator("#log li a").last).to_contain_text("article/550/")
+            store.client.delete(store.keys.log(job.ident))
+            store.client.hset(store.keys.job(job.ident), "log_score", "0")
+            page.wait_for_timeout(1500)
+            job.tell(pages(job, 900, 2))
+            expect(page.locator("#log li a").last).to_contain_text("article/901/")
 
 
 def test_a_list_that_is_not_read_any_more_says_so(browser: Browser) -> None:

@@ -10,7 +10,7 @@ const CONTROLS = /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2
 const plain = (text) => cut(text).replace(CONTROLS, (mark) => (mark === "\n" ? " ⏎ " : mark === "\t" ? " " : "·"));
 
 export function lineOf(ident, entry) {
-  const line = { ident, at: Number(entry.ts), time: clock(entry.ts), kind: "stdout", code: "log", text: "", link: null, more: "" };
+  const line = { ident, score: Number(entry.score), at: Number(entry.ts), time: clock(entry.ts), kind: "stdout", code: "log", text: "", link: null, more: "" };
   if (entry.type === "download") {
     const status = Number(entry.response_code) || 0;
     line.kind = entry.is_error ? "error" : entry.is_warning ? "warning" : status >= 300 && status < 400 ? "redirect" : "ok";
@@ -43,16 +43,23 @@ export class Ring {
 
   clear() { this.lines.fill(undefined); this.next = 0; this.size = 0; }
 
-  // Put *lines* of one job in place of those it has here, between the lines of the others by their times.
-  replace(ident, lines) {
-    const others = [...this].filter((line) => line.ident !== ident);
+  // Put the last *lines* of a job behind those it has here, or in place of those of another log, and all
+  // between the lines of the others by their times. Return those that are new, and how many are missing before.
+  join(ident, lines) {
+    const all = [...this];
+    const own = all.filter((line) => line.ident === ident);
+    const others = all.filter((line) => line.ident !== ident);
+    const last = own.at(-1)?.score ?? 0;
+    const isSame = lines.length > 0 && last <= lines.at(-1).score; // the numbers of another log begin again
+    const fresh = isSame ? lines.filter((line) => line.score > last) : lines;
     this.clear();
     let next = 0;
-    for (const line of lines) {
+    for (const line of isSame ? [...own, ...fresh] : fresh) {
       while (next < others.length && others[next].at <= line.at) this.push(others[next++]);
       this.push(line);
     }
     for (const line of others.slice(next)) this.push(line);
+    return { fresh, missing: isSame && last > 0 && fresh.length > 0 ? fresh[0].score - last - 1 : 0 };
   }
 
   * [Symbol.iterator]() {

@@ -25,6 +25,7 @@ export class LogView {
     this.arrived = 0; // lines the filter lets through that came since the last drawing
     this.dropped = 0;
     this.stale = true; // the whole window has to be drawn again
+    this.joined = false; // the same, once it moves: new lines are not only at the end
     this.drawn = 0;
     this.cost = 0;
     this.isScheduled = false;
@@ -35,12 +36,15 @@ export class LogView {
   }
 
   add({ ident, reset, dropped, entries }) {
-    const lines = entries.map((entry) => lineOf(ident, entry));
+    let lines = entries.map((entry) => lineOf(ident, entry));
+    let missing = dropped || 0;
     if (reset) {
-      this.ring.replace(ident, lines);
-      this.stale = true;
+      const joined = this.ring.join(ident, lines);
+      lines = joined.fresh;
+      missing += joined.missing;
+      this.joined = true;
     } else for (const line of lines) this.ring.push(line);
-    this.dropped += dropped || 0;
+    this.dropped += missing;
     this.arrived += lines.filter(this.filter.passes).length;
     this.schedule();
   }
@@ -59,10 +63,12 @@ export class LogView {
   draw() {
     const begin = performance.now();
     const moving = this.held.size === 0;
+    if (this.joined && moving) this.stale = true;
     if (this.stale) this.#fillAll(moving ? MOVING : SHOWN);
     else if (moving && this.arrived) this.#append(this.ring.last(Math.min(this.arrived, MOVING), this.filter.passes));
     if (moving || this.stale) {
       this.stale = false;
+      this.joined = false;
       this.arrived = 0;
       this.list.scrollTop = this.list.scrollHeight;
     }
