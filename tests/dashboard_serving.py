@@ -27,7 +27,7 @@ def serve_in_thread(
     jobs_per_user: int = 0,
     port: int = 0,
 ) -> AbstractContextManager[Running]:
-    """Serve the jobs of *redis_url* at *port*, in another thread, as long as the block lasts; 0 is a free port."""
+    """Serve the jobs of *redis_url* at *port*, or a free one, in a thread while the block lasts."""
     settings = Settings(
         redis=RedisSettings(url=redis_url, prefix=prefix),
         host=host,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from crawl.stand_in_engine import StandInEngine
@@ -15,7 +16,7 @@ from loopback import RawServer, page
 from amicrawl.config import CrawlConfig, Identity
 from amicrawl.crawl.following import Following
 from amicrawl.crawl.run import Run
-from amicrawl.crawl.watching.control import StatusFile, Steering
+from amicrawl.crawl.watching.control import StatusFile, Steering, moment_of
 from amicrawl.discovery.selection import make_selection
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
@@ -66,8 +67,11 @@ class Steered:
         self._steering.look()
         self._steering.look_for_stop()
 
+    def status(self) -> dict[str, Any]:
+        return self._steering.status()
+
     def in_force(self) -> tuple[float, int, int]:
-        status = self._steering.status()
+        status = self.status()
         told = status["delay"], status["per_host"], status["concurrency"]
         delay, per_host, concurrency = told
         assert self.run.gates.delay == delay
@@ -99,6 +103,14 @@ def test_numbers_are_followed_and_forgotten_with_their_file(steered: Steered) ->
     steered.remove("per_host")
     steered.remove("concurrency")
     assert steered.in_force() == (2.0, 1, 500)
+
+
+def test_free_space_that_is_not_known_is_no_zero(steered: Steered, tmp_path: Path) -> None:
+    assert steered.status()["free"] > 0
+    shutil.rmtree(tmp_path)
+    status = steered.status()
+    assert status["free"] is None
+    assert moment_of(status)["free"] == 0
 
 
 def test_a_shorter_delay_never_undercuts_what_robots_txt_sets(steered: Steered) -> None:

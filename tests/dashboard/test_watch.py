@@ -30,6 +30,7 @@ from loopback import RawServer
 
 from amicrawl.archive.report import LiveFigures, figures_of
 from amicrawl.crawl import write_control
+from amicrawl.directory_lock import DirectoryLock
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fleet.dashboard.app import Hosts
@@ -257,6 +258,34 @@ def test_what_a_server_says_is_shown_and_not_obeyed(tmp_path: Path) -> None:
         assert page.locator("img, main script").count() == 0
 
 
+@pytest.mark.slow
+def test_what_has_the_focus_keeps_it_while_the_page_is_drawn_again(tmp_path: Path) -> None:
+    journal = tmp_path / "captures-00000.open"
+    rows = [index_row(f"http://a.example/{n}", host="a.example", status=200) for n in range(60)]
+    lines = [f"{json.dumps(row)}\n" for row in rows]
+    journal.write_text("".join(lines[:50]))
+    with watching(tmp_path) as url, chromium() as browser, open_page(browser) as page:
+        visit(page, url)
+        summary = page.locator(".report summary").first
+        summary.focus()
+        page.keyboard.press("Enter")
+        journal.write_text("".join(lines[:55]))
+        expect(page.locator('[data-t="rows"]')).to_have_text("55")
+        expect(summary).to_be_focused()
+        expect(page.locator(".report details").first).to_have_attribute("open", "")
+        page.keyboard.press("Enter")
+        tail = page.locator(".scroll.tall").first
+        tail.focus()
+        tail.evaluate("(node) => { node.scrollTop = 90; }")
+        journal.write_text("".join(lines))
+        expect(page.locator('[data-t="rows"]')).to_have_text("60")
+        expect(page.locator(".tail li").first).to_contain_text("/59")
+        expect(tail).to_be_focused()
+        assert tail.evaluate("(node) => node.scrollTop") == 90
+        expect(page.locator(".report details").first).not_to_have_attribute("open", "")
+        assert violations(page) == []
+
+
 def test_urls_are_shown_by_state_and_hosts_with_their_wait_and_share(tmp_path: Path) -> None:
     names = ["a.example", "a.example", "a.example", "b.example"]
     rows = [index_row(f"http://{name}/{n}", host=name, status=200) for n, name in enumerate(names)]
@@ -276,6 +305,23 @@ def test_urls_are_shown_by_state_and_hosts_with_their_wait_and_share(tmp_path: P
     known = re.search(r'id="urls">(.*?)</p>', text)
     assert known is not None
     assert re.sub("<[^>]+>", "", known[1]) == "URLs known, by state: pending 7, captured 1,300"
+
+
+def test_what_is_not_known_of_a_machine_is_no_zero_and_a_full_disk_is(tmp_path: Path) -> None:
+    (tmp_path / "control").mkdir()
+    for free, shown in ((None, "–"), (0, "0 B")):
+        status = {"state": "running", "memory": 0, "free": free}
+        (tmp_path / "control" / "status.json").write_text(json.dumps(status))
+        text = live(tmp_path)
+        assert re.findall(r'data-t="(?:memory|free)">([^<]*)', text) == ["–", shown]
+
+
+def test_what_was_not_requested_is_no_page_a_second(tmp_path: Path) -> None:
+    lines: list[dict[str, object]] = [{"at": 1e9, "started": "amicrawl/1", "every": 1}]
+    lines += [{"at": 1e9 + n, "state": "running", "ok": 10 * n, "skipped": 500 * n} for n in (1, 3)]
+    (tmp_path / "history.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    with DirectoryLock(tmp_path):
+        assert 'data-t="rate">10.0<' in live(tmp_path)
 
 
 def test_a_directory_whose_name_is_no_text_is_shown_with_what_is_crawled(tmp_path: Path) -> None:
@@ -300,6 +346,18 @@ def test_a_directory_whose_name_is_no_text_is_shown_with_what_is_crawled(tmp_pat
     assert r"odd\udcff\u202e" in page
     assert re.search(r'id="asked">http://a.example/\\u202e seeds.txt<', page)
     assert "ignores cannot be read" in detail
+
+
+def live(out: Path) -> str:
+    """Return the part of the page that is drawn again and again."""
+    application = watch_application(watched(out), hosts=Hosts("127.0.0.1"))
+
+    async def requested() -> str:
+        transport = httpx.ASGITransport(app=application)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return (await client.get("/live")).text
+
+    return asyncio.run(requested())
 
 
 def watched(out: Path) -> WatchedCrawl:

@@ -160,7 +160,7 @@ def moment_of(status: Mapping[str, Any]) -> dict[str, int]:
         **{name: counts[name] for name in COUNTS},
         "bytes": counts["bytes_received"],
         "limit": status["inflight_limit"],
-        **{name: status[name] for name in ("waiting", "in_flight", "memory", "free")},
+        **{name: status[name] or 0 for name in ("waiting", "in_flight", "memory", "free")},
     }
 
 
@@ -288,7 +288,7 @@ class Steering:
             "urls": run.urls_by_state,
             "in_flight": run.frontier.in_flight if run.has_frontier else 0,
             "memory": own_memory(),
-            "free": free_bytes(run.config.directory) or 0,
+            "free": free_bytes(run.config.directory),
             "counts": run.tally.as_dict(),
             "failures": dict(run.tally.failures.most_common(_MOST_REASONS)),
             "links": {} if run.following is None else dict(run.following.counts),

@@ -170,6 +170,7 @@ def _status(directory: Path) -> dict[str, Any]:
 def _joined(statuses: list[dict[str, Any]]) -> dict[str, Any]:
     """Return what the *statuses* of all processes say together; unknown numbers are None."""
     joined: dict[str, Any] = {name: _sum(statuses, name) for name in _SUMMED}
+    joined["memory"] = joined["memory"] or None  # 0 where a process does not know its own
     states = [text_of(said, "state") for said in statuses]
     first = next((said for said in statuses if said), {})
     joined["state"] = next((state for state in states if state not in ("", "finished")), "finished")
@@ -212,11 +213,12 @@ def _rates(moments: list[Any]) -> tuple[float | None, float | None]:
         return None, None
     before, after = moments
     seconds = max(after.at - before.at, 0.001)
-    rows = sum(after.numbers[name] - before.numbers[name] for name in _CLASSES)
+    rows = sum(after.numbers[name] - before.numbers[name] for name in _REQUESTED)
     return rows / seconds, (after.numbers["bytes"] - before.numbers["bytes"]) / seconds
 
 
-_CLASSES = ("ok", "unchanged", "redirect", "client_error", "server_error", "failed", "skipped")
+_REQUESTED = ("ok", "unchanged", "redirect", "client_error", "server_error", "failed")
+"""The classes of rows that are requests."""
 
 
 def _elapsed(runs: list[Any], *, is_held: bool) -> float | None:

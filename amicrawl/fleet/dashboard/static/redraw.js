@@ -1,7 +1,19 @@
-// A part of the page that the server draws: fetched again, with what was open and scrolled left so.
-import { $, $$, LONGEST_WAIT } from "./dom.js";
+// A part of the page that the server draws: fetched again, with what was open, scrolled and in focus left so.
+import { $, LONGEST_WAIT } from "./dom.js";
 
-// Replace #id by that of *address*; null while its summary has the focus. Throws what the server says is wrong.
+// Make *node* equal to *fresh* without replacing it where that is not necessary.
+function follow(node, fresh) {
+  if (node.nodeName !== fresh.nodeName) { node.replaceWith(fresh); return; }
+  if (node.nodeType !== Node.ELEMENT_NODE) { if (node.data !== fresh.data) node.data = fresh.data; return; }
+  for (const { name } of [...node.attributes]) if (name !== "open" && !fresh.hasAttribute(name)) node.removeAttribute(name);
+  for (const { name, value } of fresh.attributes) if (node.getAttribute(name) !== value) node.setAttribute(name, value);
+  const before = [...node.childNodes];
+  const after = [...fresh.childNodes];
+  after.forEach((child, place) => { if (before[place]) follow(before[place], child); else node.append(child); });
+  for (const child of before.slice(after.length)) child.remove();
+}
+
+// Draw #id as that of *address*; null where there is none. Throws what the server says is wrong.
 export async function redraw(address, id) {
   const response = await fetch(address, { credentials: "same-origin", signal: AbortSignal.timeout(LONGEST_WAIT) });
   if (!response.ok) throw new Error((await response.json()).detail);
@@ -9,11 +21,6 @@ export async function redraw(address, id) {
   // Our own page, escaped by the server; the policy of the page keeps any script in it from running.
   const fresh = new DOMParser().parseFromString(text, "text/html").querySelector(`#${id}`);
   const part = $(`#${id}`);
-  const open = [...$$("details", part)].map((each) => each.open);
-  const scrolled = [...$$(".scroll", part)].map((each) => [each.scrollTop, each.scrollLeft]);
-  if (!fresh || part.contains(document.activeElement) && document.activeElement.closest("summary")) return null;
-  part.replaceWith(fresh);
-  $$("details", fresh).forEach((each, place) => { each.open = open[place] ?? false; });
-  $$(".scroll", fresh).forEach((each, place) => { [each.scrollTop, each.scrollLeft] = scrolled[place] ?? [0, 0]; });
-  return fresh;
+  if (fresh) follow(part, fresh);
+  return fresh && part;
 }
