@@ -537,6 +537,21 @@ def test_a_page_on_the_web_cannot_have_the_index_read(server: CdxServer) -> None
         assert get(server, "/cdx?url=example.com/p000003", Host=host)[0] == 200
 
 
+def test_a_request_in_absolute_form_is_that_of_its_path_and_its_host(server: CdxServer) -> None:
+    statuses = []
+    for target in (
+        "http://127.0.0.1/cdx?url=example.com/p000003",
+        "HTTP://localhost:80/cdx?url=example.com/p000003",
+        "http://127.0.0.1?url=x",
+        "http://evil.example/cdx?url=example.com/p000003",
+        "http:///cdx?url=example.com/p000003",
+    ):
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as connection:
+            connection.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            statuses.append(connection.makefile("rb").readline().split()[1])
+    assert statuses == [b"200", b"200", b"200", b"421", b"404"]
+
+
 def test_a_server_for_all_responds_at_any_name(tmp_path: Path) -> None:
     with CdxServer(("0.0.0.0", 0), [SortedFile(plain(LINES, tmp_path / "x.cdxj"))]) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()

@@ -11,6 +11,7 @@ browser read the archive by giving its own name our address. There is no encrypt
 from __future__ import annotations
 
 import json
+import re
 import socket
 import socketserver
 import sys
@@ -49,6 +50,7 @@ _SLOWEST = 64 * 1024
 """Bytes a second with which a response has to be taken."""
 _MAKING_ROOM = 2.0
 _PIECE = 64 * 1024
+_ABSOLUTE = re.compile("http://([^/?#]+)", re.IGNORECASE)
 _HELP = (
     f"A CDX server. Request {PATH}?url=URL for the captures of a URL; url=*.HOST for those of a domain, "
     "url=URL* for those below it.\n"
@@ -222,11 +224,12 @@ class CdxHandler(BaseHTTPRequestHandler):
 
     def _response(self) -> _Response:
         """Return status, media type and body."""
-        if self.server.is_private and not _names_this_machine(self.headers.get("Host", "")):
+        host, target = _host_and_path(self.path, self.headers.get("Host", ""))
+        if self.server.is_private and not _names_this_machine(host):
             return _error(
                 HTTPStatus.MISDIRECTED_REQUEST, "This server responds at its own address only."
             )
-        path, _, query = self.path.partition("?")
+        path, _, query = target.partition("?")
         if path == "/":
             return HTTPStatus.OK, "text/plain; charset=utf-8", _HELP.encode()
         if path != PATH:
@@ -273,6 +276,18 @@ def _hang_up(request: socket.socket) -> None:
     """End *request* under the thread that reads or writes it, which then closes it."""
     with suppress(OSError):
         request.shutdown(socket.SHUT_RDWR)
+
+
+def _host_and_path(target: str, host: str) -> tuple[str, str]:
+    """Return the host that a request names, and its path and query, from its target and its Host field.
+
+    A target in absolute form replaces the Host field (RFC 9112, 3.2.2).
+    """
+    absolute = _ABSOLUTE.match(target)
+    if absolute is None:
+        return host, target
+    path = target[absolute.end() :]
+    return absolute[1], path if path.startswith("/") else f"/{path}"
 
 
 def _names_this_machine(host: str) -> bool:
