@@ -27,11 +27,15 @@ from pydantic import (
 from amicrawl.errors import UsageError
 from amicrawl.invalid import refusal_of, unknown_setting
 from amicrawl.jsontext import parsed
+from amicrawl.socket_address import socket_address
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PREFIX = "AMICRAWL_"
+
+SYSTEM = "system"
+"""In place of name servers: the resolver of the system."""
 
 SECRET_FIELDS = frozenset({"webhooks", "webhook_secret"})
 """Fields left out of a crawl's output: the address of a webhook is often its password."""
@@ -167,6 +171,32 @@ def _table(value: object) -> object:
 def _span(value: str) -> str:
     if re.fullmatch(r"[0-9]{1,6}[mhdw]", value) is None:
         raise ValueError("it must be a number and m, h, d or w, such as 30m, 12h, 7d or 4w")
+    return value
+
+
+def _endpoint(value: str) -> str:
+    try:
+        if value:
+            socket_address(value)
+    except ValueError as error:
+        raise ValueError(
+            "it must be an address and a port, as in 127.0.0.1:9410 (0.0.0.0:9410 for all that this "
+            "machine has; port 0 for any that is free)"
+        ) from error
+    return value
+
+
+def _name_servers(value: tuple[str, ...]) -> tuple[str, ...]:
+    for name in () if value == (SYSTEM,) else value:
+        try:
+            usable = socket_address(name, port=53)[1] > 0
+        except ValueError:
+            usable = False
+        if not usable:
+            raise ValueError(
+                f"{name!r} is not an address. Write 192.0.2.53 or 192.0.2.53:5353, or `system` alone "
+                "for the system's resolver"
+            )
     return value
 
 
@@ -339,7 +369,7 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     browser_behaviours: str = ""
     """A file of JavaScript that is run in each page after the behaviours of amicrawl."""
 
-    dns_servers: Names = ()
+    dns_servers: Annotated[Names, AfterValidator(_name_servers)] = ()
     """Name servers, as `192.0.2.53` or `192.0.2.53:5353`. Default: those in `/etc/resolv.conf`.
     `system`: the resolver of the system (`getaddrinfo`), which is slower, for names from sources other
     than DNS and the hosts file."""
@@ -414,7 +444,7 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     remove_uploaded: bool = False
     """Delete a local WARC file once its copy in the bucket is verified."""
 
-    metrics: str = ""
+    metrics: Annotated[str, AfterValidator(_endpoint)] = ""
     """Address at which Prometheus metrics are served, as `host:port`."""
     webhooks: Words = ()
     """URLs that receive a request when the crawl has ended."""

@@ -35,7 +35,7 @@ def most_at_once(wanted: int) -> int:
 
 
 def make_resolver(config: CrawlConfig) -> Resolver:
-    """Return what looks names up. Raises UsageError for a name server that is not an address."""
+    """Return what looks names up."""
     # c-ares is loaded by what fetches, and not by each command that knows the configuration.
     from amicrawl.fetch import name_servers  # noqa: PLC0415
 

@@ -22,8 +22,9 @@ from amicrawl.discovery import IgnoreSet, Scope, set_names
 from amicrawl.errors import UsageError
 from amicrawl.fetch import proxy_of
 from amicrawl.invalid import reason_of
+from amicrawl.seed import is_web
 from amicrawl.uploads import check_bucket_url
-from amicrawl.urls import Refused, fetchable, without_userinfo
+from amicrawl.urls import Refused, fetchable, host_name, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,6 +73,7 @@ def contradictions(sheet: Sheet, *, spider: str, needs_operator: bool = True) ->
             yield entry.fault(
                 f"{key[-1]} is for the spider {takers[0]}, and this is a crawl of the spider {spider}."
             )
+    yield from _start_list(sheet, spider=spider)
     yield from _shards(sheet)
     yield from _schedule(sheet)
     yield from _auth(sheet)
@@ -90,24 +92,14 @@ def seeds_missing(sheet: Sheet, *, spider: str) -> Iterator[Fault]:
 def notes_on(sheet: Sheet) -> Iterator[Fault]:
     """Yield what a crawl would not find if it began here and now."""
     for key, entry in sheet.entries.items():
-        if key == ("seeds", "file") and "://" not in entry.value and entry.value != "-":
-            if not os.access(entry.value, os.R_OK):
+        if key == ("seeds", "file"):
+            if _is_path(entry.value) and not os.access(entry.value, os.R_OK):
                 yield entry.fault(f"the seed list {entry.value} does not exist, or cannot be read.")
         else:
             values = entry.value if isinstance(entry.value, list) else [entry.value]
             for value in values:
                 if isinstance(value, str) and is_reference(value) and (complaint := _absent(value)):
                     yield entry.fault(f"{key[-1]}: {complaint}")
-
-
-def host_name(written: str) -> str:
-    """Return the host name *written* in its one spelling; empty where it is none."""
-    found = (
-        fetchable(f"http://{written}/") if re.fullmatch(r"\[[^\]]+\]|[^/?#@:\\\s]+", written) else None
-    )
-    if found is None or isinstance(found, Refused) or found.port is not None:
-        return ""
-    return found.host.lower().removesuffix(".")
 
 
 def _contact(sheet: Sheet) -> Iterator[Fault]:
@@ -123,6 +115,15 @@ def _contact(sheet: Sheet) -> Iterator[Fault]:
         yield Fault(sheet.path, None, f"no operator. {advice}")
     elif not CONTACT.search(operator.value):
         yield operator.fault(f"operator has no e-mail address and no URL in it. {advice}")
+
+
+def _start_list(sheet: Sheet, *, spider: str) -> Iterator[Fault]:
+    entry = sheet.entries.get(("seeds", "file"))
+    if spider == SITE and entry is not None and is_web(entry.value):
+        yield entry.fault(
+            "file is an address, and the spider site reads its start URLs from a path. Write url in its "
+            "place, and sitemaps = true below [scope] to have the sitemaps of the site read."
+        )
 
 
 def _shards(sheet: Sheet) -> Iterator[Fault]:
@@ -207,7 +208,14 @@ def _start_url(value: str) -> str:
 
 
 def _seed_file(value: str) -> str:
-    return _web_address(value) if re.match(r"https?://", value, re.IGNORECASE) else ""
+    if value == "-" or _is_path(value):
+        return ""
+    advice = "" if is_web(value) else " Copy the list to this machine and write its path."
+    return f"{complaint}{advice}" if (complaint := _web_address(value)) else ""
+
+
+def _is_path(value: str) -> bool:
+    return value != "-" and not re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", value)
 
 
 def _proxy(value: str) -> str:

@@ -9,11 +9,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.config import PREFIX
-from amicrawl.crawlfile.checks import contradictions, faults_in, host_name, notes_on, seeds_missing
+from amicrawl.crawlfile.checks import contradictions, faults_in, notes_on, seeds_missing
 from amicrawl.crawlfile.faults import CrawlFileError, Fault
 from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, RECRAWL, SEEDS, SITE, TABLES, key_at
 from amicrawl.crawlfile.reading import from_directory, read_sheet
 from amicrawl.crawlfile.schedule import CrawlSchedule, duration_of, run_id_at
+from amicrawl.urls import host_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

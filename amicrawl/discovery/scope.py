@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from amicrawl.discovery.expression import Expression
 from amicrawl.discovery.kinds import Kind
 from amicrawl.errors import UsageError
-from amicrawl.urls import Refused, fetchable, surt
+from amicrawl.urls import Refused, fetchable, host_name, surt
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -130,10 +130,10 @@ class Scope:
 
 
 def _host(written: str) -> str:
-    found = fetchable(f"http://{written.strip()}/")
-    if isinstance(found, Refused) or found.port is not None or found.request_target != "/":
+    host = host_name(written.strip())
+    if not host:
         raise UsageError(f"{written!r} is not a host name: write it without scheme, port and path")
-    return found.host.lower().removesuffix(".")
+    return host
 
 
 def _directory(seed: str) -> str:

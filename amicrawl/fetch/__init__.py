@@ -24,7 +24,6 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.fetch.exchange import Limits
     from amicrawl.fetch.guard import Guard, literal
-    from amicrawl.fetch.name_servers import SYSTEM
     from amicrawl.fetch.proxy import proxy_of
     from amicrawl.fetch.request import WireRequest
     from amicrawl.fetch.resolver import Resolver, Unresolved
@@ -38,7 +37,6 @@ else:
         Head="response",
         Limits="exchange",
         Resolver="resolver",
-        SYSTEM="name_servers",
         TlsSettings="tls",
         Unresolved="resolver",
         Wire="wire",
@@ -48,7 +46,6 @@ else:
     )
 
 __all__ = [
-    "SYSTEM",
     "Guard",
     "Head",
     "Limits",

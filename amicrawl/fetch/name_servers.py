@@ -16,16 +16,14 @@ import pycares
 from pycares import errno as ares
 
 from amicrawl.capture import Failure
-from amicrawl.errors import UsageError
+from amicrawl.config import SYSTEM
 from amicrawl.fetch.resolver import MISSING, Resolver, Threads, Unresolved, system_lookup
+from amicrawl.socket_address import socket_address
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from amicrawl.fetch.resolver import Done
-
-SYSTEM = "system"
-"""In place of name servers: the resolver of the system, in threads."""
 
 _PORT = 53
 _MOST_SERVERS = 8
@@ -40,11 +38,11 @@ def make_resolver(names: Sequence[str] = (), *, timeout: float = 1.5, tries: int
     """Return what looks names up at the servers *names*, `192.0.2.53`, `192.0.2.53:5353` or `[::1]:53`.
 
     None given: those of the system; `system`: its resolver. A response is waited for *timeout* seconds,
-    then the query is sent again, *tries* times in all. Raises UsageError for what is not an address.
+    then the query is sent again, *tries* times in all. Raises ValueError for what is not an address.
     """
     if list(names) == [SYSTEM]:
         return Resolver(Threads(system_lookup))
-    return Resolver(NameServers([_checked(name) for name in names], timeout=timeout, tries=tries))
+    return Resolver(NameServers([_named(name) for name in names], timeout=timeout, tries=tries))
 
 
 class NameServers:
@@ -151,20 +149,7 @@ def _text(text: str | bytes) -> str:
     return text if isinstance(text, str) else text.decode("ascii")
 
 
-def _checked(name: str) -> str:
-    """Return *name* as c-ares wants it, address and port."""
-    host, colon, port = name.rpartition(":")
-    if not colon or (":" in host and not host.endswith("]")):
-        host, port = name, str(_PORT)
-    host = host.strip("[]")
-    try:
-        socket.getaddrinfo(host, None, flags=socket.AI_NUMERICHOST)
-        number = int(port)
-    except (OSError, ValueError):
-        number = 0
-    if not 0 < number < 0x10000:
-        raise UsageError(
-            f"Setting AMICRAWL_DNS_SERVERS has {name!r}, which is not an address. "
-            "Give 192.0.2.53 or 192.0.2.53:5353, or `system` alone for the system's resolver."
-        )
-    return f"[{host}]:{number}" if ":" in host else f"{host}:{number}"
+def _named(server: str) -> str:
+    """Return *server* as c-ares wants it, address and port."""
+    host, port = socket_address(server, port=_PORT)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -19,7 +19,7 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.seed.fields import checked_url
-    from amicrawl.seed.formats import LIST_ENDINGS, SeedFormat
+    from amicrawl.seed.formats import LIST_ENDINGS, SeedFormat, is_web
     from amicrawl.seed.jsonl import seed_of_json
     from amicrawl.seed.reader import BatchReader, SeedReader, count_entries, open_seed
     from amicrawl.seed.seed import NotASeedError, Seed, SeedFault
@@ -41,6 +41,7 @@ else:
         count_entries="reader",
         earlier_indexes="source",
         entries_of="sitemap",
+        is_web="formats",
         open_seed="reader",
         seed_of_json="jsonl",
     )
@@ -58,6 +59,7 @@ __all__ = [
     "count_entries",
     "earlier_indexes",
     "entries_of",
+    "is_web",
     "open_seed",
     "seed_of_json",
 ]

@@ -22,7 +22,7 @@ from amicrawl.urls.canonical import (
     canonical_form,
     canonicalize,
 )
-from amicrawl.urls.fetchable import Base, Fetchable, fetchable, resolve, without_userinfo
+from amicrawl.urls.fetchable import Base, Fetchable, fetchable, host_name, resolve, without_userinfo
 from amicrawl.urls.grammar import WHITE_SPACE, Reason, Refused, octets, text_of
 from amicrawl.urls.host import is_loopback
 from amicrawl.urls.key import (
@@ -57,6 +57,7 @@ __all__ = [
     "fetchable",
     "host_group",
     "host_key",
+    "host_name",
     "is_loopback",
     "octets",
     "path_key",

@@ -107,6 +107,17 @@ def _encoded(text: str) -> Fetchable | Refused:
     )
 
 
+def host_name(written: str) -> str:
+    """Return the host name that *written* is, in its one spelling; empty where it is anything else."""
+    found = fetchable(f"http://{written}/") if _HOST.fullmatch(written) else None
+    if found is None or isinstance(found, Refused) or found.port is not None:
+        return ""
+    return found.host.lower().removesuffix(".")
+
+
+_HOST = re.compile(r"\[[^\]]+\]|[^/?#@:\\\s]+")
+
+
 def without_userinfo(url: str) -> str:
     """Return *url* without the user name and password before its host.
 

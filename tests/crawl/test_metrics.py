@@ -12,8 +12,10 @@ import pytest
 from crawl_watching import RunningCrawl
 from loopback import RawServer, crawl, page, write_lines
 
-from amicrawl.crawl.watching.metrics import METRICS, parsed_address
+from amicrawl.config import CrawlConfig
+from amicrawl.crawl.watching.metrics import METRICS
 from amicrawl.errors import ExitCode, UsageError
+from amicrawl.socket_address import socket_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -154,23 +156,39 @@ def test_a_port_that_is_taken_is_a_sentence_before_anything_is_fetched(tmp_path:
     ],
 )
 def test_addresses_are_read_as_written(written: str, read_as: tuple[str, int]) -> None:
-    assert parsed_address(written) == read_as
+    assert socket_address(written) == read_as
 
 
 @pytest.mark.parametrize(
     "written",
-    ["9410", ":9410", "*:9410", "crawler.example:9410", "127.0.0.1:", "127.0.0.1:65536", "::1"],
+    [
+        "9410",
+        ":9410",
+        "*:9410",
+        "crawler.example:9410",
+        "127.0.0.1:",
+        "127.0.0.1:65536",
+        "::1",
+        "[::1:80",
+    ],
 )
 def test_an_address_that_is_not_spelt_out_is_refused(written: str) -> None:
     with pytest.raises(UsageError, match=r"127\.0\.0\.1:9410"):
-        parsed_address(written)
+        CrawlConfig.from_settings({"AMICRAWL_METRICS": written})
 
 
-def test_an_address_that_others_reach_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
-    parsed_address("127.0.0.2:1")
-    assert not caplog.records
-    parsed_address("192.0.2.1:1")
-    assert "others than this machine" in caplog.text
+@pytest.mark.parametrize(("host", "is_warned_of"), [("127.0.0.2", False), ("0.0.0.0", True)])
+def test_an_address_that_others_reach_is_warned_of(
+    tmp_path: Path, host: str, *, is_warned_of: bool
+) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        done = crawl(
+            write_lines(tmp_path / "s.txt", [server.url]),
+            tmp_path / "out",
+            settings={"AMICRAWL_METRICS": f"{host}:0"},
+        )
+    assert done.returncode == ExitCode.DONE
+    assert ("where others than this machine may read them" in done.stderr) == is_warned_of
 
 
 def test_every_metric_is_documented() -> None:

@@ -246,6 +246,56 @@ WRONG = [
         "run_id: a code in it is not one of strftime, or gives an invalid directory name.",
     ),
     (
+        "[watch]\nmetrics = ':99999'",
+        3,
+        (
+            "metrics: it must be an address and a port, as in 127.0.0.1:9410 (0.0.0.0:9410 for all that "
+            "this machine has; port 0 for any that is free)."
+        ),
+    ),
+    (
+        "[request]\ndns_servers = ['192.0.2.53', 'dns.example']",
+        3,
+        (
+            "dns_servers: 'dns.example' is not an address. Write 192.0.2.53 or 192.0.2.53:5353, or "
+            "`system` alone for the system's resolver."
+        ),
+    ),
+    (
+        "[scope]\nhosts = ['ann@a.example']",
+        3,
+        "hosts: 'ann@a.example' is not a host name: write it without scheme, port and path.",
+    ),
+    (
+        "[scope]\ndomains = ['a.example',\n'a.example#x']",
+        4,
+        "domains: 'a.example#x' is not a host name: write it without scheme, port and path.",
+    ),
+    (
+        "[seeds]\nfile = 'ftp://a.example/seeds.txt'",
+        3,
+        (
+            "file: 'ftp://a.example/seeds.txt' cannot be requested: its scheme is neither http nor "
+            "https. Copy the list to this machine and write its path."
+        ),
+    ),
+    (
+        "[seeds]\nfile = 'file:///seeds.txt'",
+        3,
+        (
+            "file: 'file:///seeds.txt' cannot be requested: its scheme is neither http nor https. "
+            "Copy the list to this machine and write its path."
+        ),
+    ),
+    (
+        "spider = 'site'\n[seeds]\nfile = 'https://a.example/seeds.txt'",
+        4,
+        (
+            "file is an address, and the spider site reads its start URLs from a path. Write url in its "
+            "place, and sitemaps = true below [scope] to have the sitemaps of the site read."
+        ),
+    ),
+    (
         "[politeness]\ninflight_max = 3\ninflight_min = 5",
         4,
         "AMICRAWL_INFLIGHT_MIN (5), _START (3) and _MAX (3) must not descend.",

@@ -16,6 +16,7 @@ import urllib.parse
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import httpx
@@ -35,6 +36,7 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, InputError, UsageError
 from amicrawl.fleet.dashboard.app import Hosts
 from amicrawl.fleet.dashboard.watching import WatchedCrawl, watch_application
+from amicrawl.listing import PLAN_NAME
 from amicrawl.record import CAPTURES
 
 if TYPE_CHECKING:
@@ -528,6 +530,21 @@ def test_a_control_file_that_a_crawl_would_not_follow_is_not_written(
     with pytest.raises(InputError):
         write_control(tmp_path, name, text, disk=Disk())
     assert not (tmp_path / "control" / name).exists()
+
+
+def test_more_requests_at_once_than_a_crawl_can_have_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "processes").mkdir()
+    (tmp_path / "processes" / PLAN_NAME).write_text("{}")
+    for part in ("0", "1"):
+        control = tmp_path / "processes" / part / "control"
+        control.mkdir(parents=True)
+        (control / "status.json").write_text('{"concurrency": 40, "concurrency_max": 50}')
+    crawl = WatchedCrawl(tmp_path, write=partial(write_control, disk=Disk()))
+    with pytest.raises(UsageError, match="100 requests in flight at most"):
+        crawl.change("concurrency", "101")
+    assert not (tmp_path / "control").exists()
+    crawl.change("concurrency", "100")
+    assert (tmp_path / "control" / "concurrency").read_text() == "100\n"
 
 
 def test_only_control_files_are_written(tmp_path: Path) -> None:

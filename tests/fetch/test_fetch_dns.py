@@ -24,6 +24,7 @@ from fetch.name_server import (
 from fetch.serving import until
 
 from amicrawl.capture import Failure
+from amicrawl.config import CrawlConfig
 from amicrawl.errors import UsageError
 from amicrawl.fetch.name_servers import make_resolver
 from amicrawl.fetch.resolver import Unresolved
@@ -208,11 +209,11 @@ def test_the_system_can_be_queried_instead(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["example.org", "192.0.2.53:no", "192.0.2.53:0", "192.0.2.53:99999", ""]
+    "name", ["example.org", "192.0.2.53:no", "192.0.2.53:0", "192.0.2.53:99999", "[::1", "system:53", ""]
 )
 def test_a_name_server_that_is_not_an_address_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match="AMICRAWL_DNS_SERVERS"):
-        make_resolver([name])
+        CrawlConfig.from_settings({"AMICRAWL_DNS_SERVERS": [name]})
 
 
 @pytest.mark.parametrize("name", ["192.0.2.53", "192.0.2.53:5353", "2001:db8::53", "[2001:db8::53]:53"])

@@ -16,10 +16,10 @@ from twisted.internet.interfaces import IResolutionReceiver
 from zope.interface import implementer
 
 from amicrawl.capture import Failure
-from amicrawl.config import TlsPolicy
+from amicrawl.config import SYSTEM, TlsPolicy
 from amicrawl.crawl.wiring import make_resolver
 from amicrawl.errors import UsageError
-from amicrawl.fetch import SYSTEM, Resolver, Unresolved
+from amicrawl.fetch import Resolver, Unresolved
 
 if TYPE_CHECKING:
     from scrapy.settings import BaseSettings

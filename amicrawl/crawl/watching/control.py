@@ -281,6 +281,7 @@ class Steering:
             "delay_max": run.in_force.delay_max,
             "per_host": run.in_force.per_host,
             "concurrency": run.in_force.concurrency,
+            "concurrency_max": run.config.inflight_max,
             "inflight_limit": run.limit.limit,
             "ignores": run.in_force.ignores,
             "metrics": run.metrics_url or None,

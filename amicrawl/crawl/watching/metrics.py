@@ -16,7 +16,6 @@ import contextlib
 import logging
 import platform
 import socket
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, NamedTuple
 
 import scrapy
@@ -37,6 +36,7 @@ from amicrawl.crawl.extensions import CrawlExtension
 from amicrawl.crawl.watching.progress import in_flight
 from amicrawl.crawl.watching.stopping import free_bytes
 from amicrawl.errors import UsageError
+from amicrawl.socket_address import socket_address
 from amicrawl.urls import is_loopback
 
 if TYPE_CHECKING:
@@ -178,12 +178,16 @@ class MetricsEndpoint(CrawlExtension):
             raise NotConfigured
         super().__init__(crawler, run)
         self._metrics = CrawlMetrics(run, in_flight=lambda: in_flight(crawler, run))
-        self._socket = _bound(*parsed_address(run.config.metrics))
+        self._socket = _bound(*socket_address(run.config.metrics))
         self._server: asyncio.Server | None = None
         self._connections: dict[asyncio.StreamWriter, None] = {}
         """Those that are open, oldest first."""
         host, port = self._socket.getsockname()[:2]
         self._is_loopback = is_loopback(host)
+        if not self._is_loopback:
+            logger.warning(
+                "Metrics are served on %s, where others than this machine may read them.", host
+            )
         run.metrics_url = f"http://{f'[{host}]' if ':' in host else host}:{port}/metrics"
         run.tally.on_count.append(self._metrics.count)
         crawler.signals.connect(self._stopped, signals.engine_stopped)
@@ -248,29 +252,6 @@ def _serves(head: bytes, *, loopback: bool) -> bool:
             return is_loopback(host[1:].partition("]")[0] if host[:1] == "[" else host.partition(":")[0])
     # HTTP/1.0 has no Host; a browser always sends one.
     return True
-
-
-def parsed_address(text: str) -> tuple[str, int]:
-    """Return host and port of *text*, `127.0.0.1:9410`, `[::1]:9410` or `localhost:9410`.
-
-    Raises UsageError for anything else. A name other than `localhost` is refused: what it stands for
-    elsewhere decides who can read the numbers.
-    """
-    host, colon, port = text.rpartition(":")
-    host = "127.0.0.1" if host == "localhost" else host.removeprefix("[").removesuffix("]")
-    try:
-        address = ip_address(host)
-        number = int(port)
-    except ValueError:
-        address, number = None, -1
-    if address is None or not colon or not 0 <= number <= 65535 or not port.isascii():
-        raise UsageError(
-            f"Setting AMICRAWL_METRICS is {text!r}: write an address and a port, as in 127.0.0.1:9410 "
-            "(0.0.0.0:9410 for all that this machine has; port 0 for any that is free)."
-        )
-    if not address.is_loopback:
-        logger.warning("Metrics are served on %s, where others than this machine may read them.", text)
-    return str(address), number
 
 
 def _bound(host: str, port: int) -> socket.socket:

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     WriteControl = Callable[[Path, str, str | None], None]
     """Writes the control file of that name in a crawl's directory; None removes it."""
 
-_SUMMED = ("waiting", "in_flight", "inflight_limit", "concurrency", "memory")
+_SUMMED = ("waiting", "in_flight", "inflight_limit", "concurrency", "concurrency_max", "memory")
 _FASTEST = 1.0
 """Seconds for which what was read is shown again: several browsers cost as much as one."""
 _LOCAL_USER = Visitor("", Role.admin)
@@ -100,10 +100,21 @@ class WatchedCrawl:
             elif verb in ("pause", "stop"):
                 self._write(directory, verb, "")
             elif verb in _SETTINGS:
+                if verb == "concurrency":
+                    self._refuse_beyond(said)
                 self._write(directory, verb, f"{said}\n" if said else None)
             else:
                 self._write(directory, "ignores", f"{self._ignores_before(said)}{said}\n")
         self._shown_at = float("-inf")
+
+    def _refuse_beyond(self, wanted: str) -> None:
+        """Raise UsageError for more requests at once than the crawl was made ready for."""
+        most = _sum([_status(each) for each in self._parts()], "concurrency_max")
+        if most is not None and wanted.isascii() and wanted.isdecimal() and int(wanted[:10]) > most:
+            raise UsageError(
+                f"This crawl has {most:,} requests in flight at most: start it with a greater "
+                "AMICRAWL_INFLIGHT_MAX for more."
+            )
 
     def _ignores_before(self, pattern: str) -> str:
         """Return the lines behind which *pattern* is to stand; raises AmicrawlError."""
