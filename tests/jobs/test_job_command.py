@@ -228,6 +228,11 @@ def test_a_crawl_file_is_checked_and_goes_along_whole(
     given = ("--config", str(file), "--delay", "40-50")
     facts = json.loads(job("show", job("submit", "http://c.example/", *given).out.strip(), "--json").out)
     assert (facts["delay_min"], facts["delay_max"], facts["concurrency"]) == (40, 50, 2)
+    for seconds, delay in (("0.0004", 1), ("1.0001", 1001), ("2.3", 2300), ("0.0", 0)):
+        file.write_text(f"[politeness]\ndelay = {seconds}\n")
+        url = f"http://{delay}.example/"
+        shown = job("show", job("submit", url, "--config", str(file)).out.strip(), "--json").out
+        assert json.loads(shown)["delay_min"] == delay, "no delay is shorter than what the file says"
     file.write_text("[politeness]\ndelay = -1\n")
     assert "delay" in job("submit", "http://b.example/", "--config", str(file)).err
     file.write_text('[seeds]\nurl = "http://c.example/"\n')

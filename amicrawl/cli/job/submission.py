@@ -8,6 +8,8 @@ import json
 import re
 import time
 from dataclasses import dataclass
+from decimal import Decimal
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
@@ -237,7 +239,8 @@ def _config_of(config: Path) -> tuple[str, dict[str, job_settings.Value]]:
     delay = examined.file.settings.get("AMICRAWL_DELAY")
     pace: dict[str, job_settings.Value] = {}
     if delay is not None:
-        pace["delay_min"] = pace["delay_max"] = round(float(delay) * 1000)
+        # A crawl may ask less often than the file says, and never more: 0.0004 s are not 0 ms.
+        pace["delay_min"] = pace["delay_max"] = ceil(Decimal(str(delay)) * 1000)
     if (at_once := examined.file.settings.get("AMICRAWL_PER_HOST")) is not None:
         pace["concurrency"] = at_once
     return effective(examined.sheet, directory=Path.cwd()), pace
