@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -10,14 +11,14 @@ import typer
 
 from amicrawl.cli.options import AsOneObject
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.crawlfile import effective, examine, read_sheet, shipped_schema
+from amicrawl.crawlfile import Fault, effective, examine, read_sheet, shipped_schema
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from amicrawl.crawlfile import CrawlFile, Examined, Fault
+    from amicrawl.crawlfile import CrawlFile, Examined
 
 _LIMIT = 2000
 
@@ -77,7 +78,23 @@ def _examined(files: Sequence[Path]) -> tuple[list[Examined], list[tuple[Path, I
             missing.append((path, error))
     gone = {path for path, _ in missing}
     checked = [examine(path, is_part=path.resolve() in parts) for path in files if path not in gone]
-    return checked, missing
+    return list(_compared(checked)), missing
+
+
+def _compared(checked: Sequence[Examined]) -> Iterator[Examined]:
+    """Yield *checked*, each that crawls into the directory of one before it with a note."""
+    firsts: dict[Path, Path] = {}
+    for one in checked:
+        if one.faults or one.is_part:
+            yield one
+            continue
+        directory = _out(one.file) / one.file.settings.get(f"{PREFIX}RUN_ID", "")
+        first = firsts.setdefault(directory.resolve(), one.path)
+        if first.resolve() == one.path.resolve():
+            yield one
+        else:
+            note = Fault(one.path, None, f"its directory is that of {first}, too: write another out.")
+            yield replace(one, notes=(*one.notes, note))
 
 
 def _show_effective(checked: Sequence[Examined], missing: Sequence[tuple[Path, InputError]]) -> None:
@@ -118,13 +135,16 @@ def _summary(one: Examined) -> str:
 
 
 def _facts(file: CrawlFile) -> dict[str, Any]:
-    out = file.settings.get(f"{PREFIX}OUT", CrawlConfig.model_fields["out"].default)
     return {
         "spider": file.spider,
         "seeds": " ".join(file.arguments[name] for name in ("url", "file") if name in file.arguments),
         "delay": file.settings.get(f"{PREFIX}DELAY", CrawlConfig.model_fields["delay"].default),
-        "out": str(Path(out) / file.run_id if file.run_id else out),
+        "out": str(_out(file) / file.run_id),
     }
+
+
+def _out(file: CrawlFile) -> Path:
+    return Path(file.settings.get(f"{PREFIX}OUT", CrawlConfig.model_fields["out"].default))
 
 
 def _as_object(one: Examined) -> dict[str, Any]:

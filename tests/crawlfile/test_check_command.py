@@ -104,6 +104,18 @@ def test_what_a_file_holds_cannot_steer_a_terminal(tmp_path: Path) -> None:
     assert "\\x1b[2J" in done.stdout
 
 
+def test_two_files_that_crawl_into_one_directory_are_noted(tmp_path: Path) -> None:
+    """The second crawl would go on with what the first left, or never find itself due."""
+    good, _, common = files(tmp_path)
+    twin, other = tmp_path / "twin.toml", tmp_path / "other.toml"
+    twin.write_text(GOOD.replace("a.example", "b.example"))
+    other.write_text(GOOD.replace("'%Y'", "'other'"))
+    done = check(common, good, twin, other, tmp_path / "." / good.name)
+    assert done.exit_code == 0
+    notes = [line for line in done.stdout.splitlines() if "(a note)" in line]
+    assert notes == [f"{twin}: its directory is that of {good}, too: write another out. (a note)"]
+
+
 def test_no_file_is_a_wrong_usage() -> None:
     assert isinstance(check().exception, UsageError)
 
