@@ -122,9 +122,7 @@ class RsyncBucket:
     def write(self, name: str, blocks: Iterable[bytes], *, size: int) -> None:
         """Put *blocks*, *size* bytes, under *name*; goes on from an interrupted attempt."""
         with _room(_checked(name)) as path:
-            with path.open("wb") as stream:
-                for block in blocks:
-                    stream.write(block)
+            _write(path, blocks)
             if path.stat().st_size != size:
                 raise OSError(f"{name} has {path.stat().st_size} bytes, not {size}")
             root = path.parents[name.count("/")]
@@ -165,6 +163,20 @@ def _checked(name: str) -> str:
     if _NAME.fullmatch(name) is None:
         raise OSError(f"{name[:200]!a} leads out of the bucket")
     return name
+
+
+def _write(path: Path, blocks: Iterable[bytes]) -> None:
+    """Write *blocks* to the new file *path*; what its disk raises does not read as if the bucket did."""
+    with path.open("wb", buffering=0) as stream:
+        for block in blocks:
+            rest = memoryview(block)
+            try:
+                while rest:
+                    rest = rest[stream.write(rest) :]
+            except OSError as error:
+                raise OSError(
+                    f"no copy can be made in {tempfile.gettempdir()} of this machine (TMPDIR): {error}"
+                ) from error
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ from amicrawl.uploads.bucket import open_bucket
 from amicrawl.uploads.upload import ConflictError
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Iterator
     from pathlib import Path
 
@@ -186,6 +186,32 @@ def test_an_ssh_that_fails_is_not_taken_for_a_place_without_files(tmp_path: Path
     failed = command(out, "rsync+ssh://far.example/data/run", PATH=path)
     assert failed.returncode == ExitCode.OUTPUT, failed.stderr
     assert "cannot be reached" in failed.stderr
+
+
+def test_a_full_directory_for_temporary_files_is_not_taken_for_a_full_bucket(
+    tmp_path: Path, daemon: RsyncDaemon
+) -> None:
+    out = crawl(tmp_path / "out")
+    done = subprocess.run(  # not of a warm process: the limit would stay
+        [
+            "prlimit",
+            "--fsize=10",
+            sys.executable,
+            "-m",
+            "amicrawl",
+            "upload",
+            out,
+            "--to",
+            daemon.url("run"),
+        ],
+        env={**environment(), "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == ExitCode.OUTPUT, done.stderr
+    assert f"no copy can be made in {tmp_path} of this machine" in done.stderr
 
 
 def test_what_a_killed_process_left_is_removed_and_what_is_in_use_stays(
