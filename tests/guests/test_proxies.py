@@ -81,16 +81,22 @@ def test_a_tunnel_is_opened_with_the_password_which_does_not_go_through_it(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("user", "item"),
-    [("me:p%40ss@", {"said": "said"}), ("me:wrong@", {"missed": "DownloadConnectionRefusedError"})],
+    ("user", "item", "encoding"),
+    [
+        ("me:p%40sé@", {"said": "said"}, "latin-1"),
+        ("me:p%40s%C3%A9@", {"said": "said"}, "utf-8"),
+        ("me:wrong@", {"missed": "DownloadConnectionRefusedError"}, "latin-1"),
+    ],
 )
-def test_a_socks_proxy_is_given_its_password(tmp_path: Path, user: str, item: dict[str, str]) -> None:
+def test_a_socks_proxy_is_given_its_password(
+    tmp_path: Path, user: str, item: dict[str, str], encoding: str
+) -> None:
     """Scrapy's own handler takes no such proxy, so there is nothing to compare this with."""
     proxy = Proxy()
-    proxy.password = b"\1\2me\4p@ss"
+    proxy.password = b"\1\2me\5" + "p@sé".encode()
     with LoopbackServer(always(SAID)) as origin, LoopbackServer(proxy.socks5) as server:
         arguments = through(f"socks5h://{user}127.0.0.1:{server.port}", f"{origin.url}/a")
-        settings = {"RETRY_TIMES": "0"}
+        settings = {"RETRY_TIMES": "0", "HTTPPROXY_AUTH_ENCODING": encoding}
         ran = run(
             "single_request.py", nothing, tmp_path, has_line=True, arguments=arguments, settings=settings
         )

@@ -93,6 +93,7 @@ class GuestHandler(BaseDownloadHandler):
         self._max_size = settings.getint("DOWNLOAD_MAXSIZE")
         self._warn_size = settings.getint("DOWNLOAD_WARNSIZE")
         self._bind = settings.get("DOWNLOAD_BIND_ADDRESS")
+        self._proxy_encoding: str = settings.get("HTTPPROXY_AUTH_ENCODING")
         self._says_how = settings.getbool("DOWNLOADER_CLIENT_TLS_VERBOSE_LOGGING")
         self._fails_on_data_loss = settings.getbool("DOWNLOAD_FAIL_ON_DATALOSS")
         self._data_loss_was_said = False
@@ -145,7 +146,7 @@ class GuestHandler(BaseDownloadHandler):
             fields=fields + secret,
             body=request.body,
             timeout=float(meta.get("download_timeout") or self._timeout),
-            proxy=_proxy_of(request) or self._run.credentials.proxy,
+            proxy=_proxy_of(request, self._proxy_encoding) or self._run.credentials.proxy,
             keeps_407=True,
             bind=_host_of(meta.get("bindaddress") or self._bind),
             max_body=0,
@@ -265,10 +266,10 @@ class Receipt:
                 self.stopped = result.value
 
 
-def _proxy_of(request: Request) -> str:
+def _proxy_of(request: Request, encoding: str) -> str:
     """Return the proxy of *request*, an HTTP one where it has no scheme.
 
-    A SOCKS proxy gets the password that Scrapy has put into a field.
+    A SOCKS proxy gets the password that Scrapy has put into a field, in that *encoding*.
     """
     proxy = request.meta.get("proxy") or ""
     if proxy:
@@ -277,7 +278,7 @@ def _proxy_of(request: Request) -> str:
     field = request.headers.get(b"Proxy-Authorization") if proxy.lower().startswith("socks") else None
     if field is None or not field.startswith(b"Basic "):
         return proxy
-    user, _, password = b64decode(field[6:]).decode("latin-1").partition(":")
+    user, _, password = b64decode(field[6:]).decode(encoding).partition(":")
     scheme, _, address = proxy.partition("://")
     return f"{scheme}://{quote(user, safe='')}:{quote(password, safe='')}@{address}"
 
