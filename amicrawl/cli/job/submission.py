@@ -239,7 +239,7 @@ def _config_of(config: Path) -> tuple[str, dict[str, job_settings.Value]]:
     delay = examined.file.settings.get("AMICRAWL_DELAY")
     pace: dict[str, job_settings.Value] = {}
     if delay is not None:
-        # A crawl may ask less often than the file says, and never more: 0.0004 s are not 0 ms.
+        # A crawl may wait longer than the file says, and never less: 0.0004 s are not 0 ms.
         pace["delay_min"] = pace["delay_max"] = ceil(Decimal(str(delay)) * 1000)
     if (at_once := examined.file.settings.get("AMICRAWL_PER_HOST")) is not None:
         pace["concurrency"] = at_once
