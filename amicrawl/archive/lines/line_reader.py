@@ -8,7 +8,6 @@ what could be read, then DamagedFileError; memory stays bounded whatever the byt
 from __future__ import annotations
 
 import bz2
-import gzip
 import sys
 import zlib
 from contextlib import contextmanager, suppress
@@ -37,6 +36,8 @@ PARQUET_BEGINS = b"PAR1"
 """How Parquet files begin."""
 
 _PIECE = 1 << 16
+_STEP = 1 << 13
+_GZIP_WINDOW = 31
 # The stubs take IsalError for a value.
 _BROKEN = cast("tuple[type[Exception], ...]", (EOFError, OSError, isal_zlib.IsalError))
 _GZIP, _BZIP2 = b"\x1f\x8b", b"BZh"
@@ -208,12 +209,35 @@ def _blocks(stream: Any, path: Path, size: int) -> Iterator[bytes]:
 
 
 def _until_fault(path: Path, at: int) -> Iterator[bytes]:
-    """Yield what of *path*, packed with gzip, can be unpacked from byte *at* on: less than a piece."""
-    # Python's own reader gives what it has first; it takes several times as long.
-    with suppress(EOFError, OSError, zlib.error), gzip.open(path) as stream:
-        stream.seek(at)
-        while piece := stream.read1(_PIECE):
-            yield piece
+    """Yield what of *path*, packed with gzip, can be unpacked from byte *at* on."""
+    for data in _steps_to_fault(path):
+        if at < len(data):
+            yield data[max(at, 0) :]
+        at -= len(data)
+
+
+def _steps_to_fault(path: Path) -> Iterator[bytes]:
+    unpacker = zlib.decompressobj(_GZIP_WINDOW)
+    with suppress(OSError, zlib.error), path.open("rb") as stream:
+        while piece := stream.read(_STEP):
+            before = unpacker.copy()
+            try:
+                data, unpacker = _unpacked(piece, unpacker)
+                yield data
+            except zlib.error:
+                # A step that meets the fault gives nothing of what it had. So the last ones are a byte.
+                for place in range(len(piece)):
+                    data, before = _unpacked(piece[place : place + 1], before)
+                    yield data
+
+
+def _unpacked(piece: bytes, unpacker: zlib._Decompress) -> tuple[bytes, zlib._Decompress]:
+    """Return what *piece* stands for behind what *unpacker* was given, and what unpacks the next one."""
+    data = [unpacker.decompress(piece)]
+    while unpacker.eof and (rest := unpacker.unused_data):
+        unpacker = zlib.decompressobj(_GZIP_WINDOW)
+        data.append(unpacker.decompress(rest))
+    return b"".join(data), zlib.decompressobj(_GZIP_WINDOW) if unpacker.eof else unpacker
 
 
 @contextmanager
