@@ -19,7 +19,7 @@ from odd_responses import FIVE, OK, LoopbackServer, read_request
 from amicrawl.capture import Failure
 from amicrawl.config import TlsPolicy
 from amicrawl.fetch import Wire, WireRequest, proxy_of
-from amicrawl.fetch.connection import Connection
+from amicrawl.fetch.connection import Connection, Conversation
 from amicrawl.fetch.failures import ProxyError
 from amicrawl.fetch.proxy import open_socks, open_tunnel
 
@@ -304,6 +304,27 @@ def test_a_socks_4_proxy_gets_the_first_address_that_it_can_connect_to(
         capture = fetch(request, resolve=lambda _: ["::1", "127.0.0.1", "127.0.0.2"])
         assert (capture.failure_detail, capture.head + content(capture)) == ("", ODD)
     assert [requested[4:8] for requested in proxy.requested] == [bytes([127, 0, 0, 1])]
+
+
+@pytest.mark.parametrize("bound", [b"\1" + bytes(4), b"\4" + bytes(16), b"\3\5proxy"])
+def test_what_a_socks_5_proxy_connects_from_is_not_taken_for_bytes_of_the_server(
+    run: Run, bound: bytes
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(100)
+        connection.sendall(b"\5\0")
+        connection.recv(100)
+        connection.sendall(b"\5\0\0" + bound + b"\0\x50" + OK)
+
+    async def through(port: int) -> bytes:
+        loop = asyncio.get_running_loop()
+        _, connection = await loop.create_connection(Connection, "127.0.0.1", port)
+        await open_socks(connection, proxy_of("socks5h://a:1"), "a.example", 80)
+        assert isinstance(connection.receiver, Conversation)
+        return await connection.receiver.exactly(len(OK))
+
+    with LoopbackServer(serve) as server:
+        assert run(through(server.port)) == OK
 
 
 @pytest.mark.parametrize("scheme", ["http", "socks4a", "socks5h"])

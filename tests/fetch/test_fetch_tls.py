@@ -329,6 +329,19 @@ def test_an_end_that_tls_does_not_vouch_for_is_a_disconnect(
     assert (capture.truncated, capture.failure, content(capture)) == (truncated, None, b"hello")
 
 
+def test_the_end_of_a_connection_is_announced_to_the_server(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    last: list[bytes] = []
+
+    def serve(connection: socket.socket) -> None:
+        respond(OK + FIVE)(connection)
+        last.append(connection.recv(1))
+
+    fetch_from(secured(context(authority), serve))
+    assert last == [b""]
+
+
 def test_a_server_that_speaks_no_tls_fails_the_handshake(fetch_from: Callable[..., Capture]) -> None:
     def serve(connection: socket.socket) -> None:
         connection.recv(10)

@@ -35,6 +35,12 @@ def test_golden_rows_fire_in_the_same_order() -> None:
                     pytest.fail(f"an operation that is not known: {step}")
 
 
+def test_a_row_of_years_ahead_is_due_in_its_hour_and_no_hour_later() -> None:
+    wheel = DueWheel(BASE)
+    wheel.add(1, BASE + 70_000)
+    assert wheel.fire(BASE + 70_000).tolist() == [1]
+
+
 class AgainstAList(RuleBasedStateMachine):
     """The wheel beside a list that is sorted, stably, whenever something is taken out."""
 

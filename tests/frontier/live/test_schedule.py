@@ -479,6 +479,39 @@ def test_what_the_index_says_is_settled_once(crawl: Crawl) -> None:
     assert (frontier.counts[Status.CRAWLED], frontier.queued) == (1, 0)
 
 
+def test_a_failure_that_the_frontier_knows_is_not_counted_again_by_the_index(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    fetched(crawl.frontier, BUSY)
+    assert not crawl.frontier.settle_found(UrlKey(1, 1), BUSY, HOUR)
+    assert due_of(crawl.frontier, (1, 1)) == HOUR + 1
+
+
+def test_a_row_is_pending_from_its_offer_until_it_is_settled(crawl: Crawl) -> None:
+    assert not crawl.frontier.has_pending()
+    crawl.frontier.offer(offer_of(1, 1))
+    assert crawl.frontier.has_pending()
+    [key] = taken(crawl.frontier)
+    assert crawl.frontier.has_pending()
+    crawl.frontier.settle(key, OK, 0.0)
+    assert not crawl.frontier.has_pending()
+
+
+def test_the_robots_txt_of_a_host_is_kept_until_another_one_is_noted(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    kept = []
+    for body, missing in [(b"Disallow: /a", False), (None, False), (b"", True)]:
+        begin = (100 + len(kept)) * 3600
+        crawl.frontier.hosts.note_robots(
+            1, body, fetched=begin + 1, expires=begin + 7199, missing=missing
+        )
+        row = crawl.restart(clean=False).partition.host(1)
+        assert row is not None
+        kept.append((row.robots_fetched, row.robots_expiry, row.flags & 2, row.robots_ref))
+    first, last = kept[0][3], kept[2][3]
+    assert 0 < first != last > 0
+    assert kept == [(100, 101, 0, first), (101, 102, 0, first), (102, 103, 2, last)]
+
+
 @pytest.mark.parametrize("fault", [{"extra": {"a": object()}}, {"priority": 1e39}])
 def test_an_offer_that_cannot_be_kept_leaves_nothing_behind(crawl: Crawl, fault: dict[str, Any]) -> None:
     """Its key must be free still, and lead to no other row."""
