@@ -46,6 +46,9 @@ _GZIP_FEED = 16 * 1024
 _SMALL_FEED = 4 * 1024
 _ZSTD_FEED = 1024  # may stand for 32 MiB
 _PROBE = 64
+_PROBED_FREELY = 4 << 20
+_PROBED_EACH = 16
+_SMALL_BEGINNING = 1 << 10
 _INFLATION_ERROR: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # by its stub, an instance
 _ERRORS = (_INFLATION_ERROR, zstandard.ZstdError, EOFError, OSError, ValueError)
 
@@ -179,6 +182,8 @@ class _Units:
         """Offset in the file of the buffer's first byte."""
         self._gathered = gathered
         """Bytes of a unit from which on they are handed on before all are there."""
+        self._probed = 0
+        """Bytes that were inflated to see whether a record begins there."""
 
     def pieces(self) -> Iterator[Piece]:
         begins, feed, decoder_of = self._packing.begin.match, self._packing.feed, self._packing.decoder
@@ -295,13 +300,16 @@ class _Units:
     def _begins_a_record(self) -> bool:
         decoder = self._packing.decoder()
         begin, at, step = b"", self._at, _PROBE
-        end = min(at + self._packing.beginning, len(self._buffer))
+        # A megabyte can hold a hundred thousand beginnings of units, each of which would be inflated.
+        is_usual = self._probed < _PROBED_FREELY + _PROBED_EACH * (self._base + at)
+        end = min(at + (self._packing.beginning if is_usual else _SMALL_BEGINNING), len(self._buffer))
         try:
             while at < end and len(begin) < _PROBE and not decoder.eof:
                 begin += decoder.decompress(self._view[at : min(at + step, end)])
                 at, step = at + step, min(2 * step, self._packing.feed)
         except _ERRORS:
             pass
+        self._probed += at - self._at
         return _RECORD_BEGIN.match(begin) is not None
 
     def _seek(self, offset: int) -> None:

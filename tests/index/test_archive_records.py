@@ -190,6 +190,25 @@ def test_a_large_record_behind_garbage_is_read_whatever_its_packing(tmp_path: Pa
         assert [fault.offset for fault in broken] == [len(before) - 11]
 
 
+def test_beginnings_of_large_frames_behind_a_fault_cost_little_more_than_those_of_small_ones(
+    tmp_path: Path,
+) -> None:
+    """What looks like a frame is inflated to see whether a record begins there, far into its block."""
+    magic, single, compressed = b"\x28\xb5\x2f\xfd", b"\x00\x38", 2
+
+    def seconds(block: int) -> float:
+        frame = magic + single + (block << 3 | compressed << 1).to_bytes(3, "little")
+        data = frames(WARCS[:1]) + b"\0" + frame * 20_000 + frames(WARCS[4:])
+        began = time.process_time()
+        found, _ = read(tmp_path / "x.warc.zst", data)
+        took = time.process_time() - began
+        assert uris(found) == [URIS[0], URIS[4]]
+        return took
+
+    small = seconds(4)
+    assert seconds(130_000) < 8 * max(small, 0.1)
+
+
 @pytest.mark.parametrize("pack", [packed, frames])
 def test_no_record_is_lost_behind_small_members_that_hold_none(
     pack: Callable[[list[bytes]], bytes], tmp_path: Path
