@@ -210,6 +210,28 @@ def test_pages_are_read_without_scripts(browser: Browser, store: JobStore, addre
         expect(page.locator("#job-verbs button, [data-verb]:visible")).to_have_count(0)
 
 
+def test_without_scripts_a_choice_is_kept_and_ages_are_shown(
+    browser: Browser, store: JobStore, address: str
+) -> None:
+    for number in range(102):
+        running_job(store, f"https://a-{number}.example/")
+    job = running_job(store, "https://b.example/").start(ago=7200)
+    with open_page(browser, scripts=False) as page:
+        page.goto(f"{address}/jobs/{job.ident}")
+        expect(page.locator('[data-t="age"]')).to_have_text("2 h 00 min")
+        page.goto(f"{address}/?search=a-&state=running")
+        expect(page.locator('#jobs [data-f="age"]').first).to_contain_text("10 min")
+        page.get_by_role("link", name="Job", exact=True).click()
+        page.get_by_role("link", name="Next").click()
+        expect(page.locator("#jobs th a")).to_have_text(
+            ["https://a-98.example/", "https://a-99.example/"]
+        )
+        page.get_by_role("link", name="Previous").click()
+        expect(page.locator("#jobs th a").first).to_have_text("https://a-0.example/")
+        page.goto(f"{address}/finished?page=9")
+        expect(page.get_by_role("link", name="Previous")).to_have_count(0)
+
+
 def test_the_history_is_drawn_by_the_server_and_again_when_there_is_more(
     browser: Browser, store: JobStore, address: str
 ) -> None:
@@ -321,6 +343,31 @@ def test_a_job_that_no_one_is_said_to_have_submitted_has_no_word_for_it(
         by = page.locator('[data-label="by"]')
         expect(by.nth(1)).to_be_visible()
         expect(by.nth(0)).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_a_long_url_and_note_leave_room_for_the_job_itself(
+    browser: Browser, store: JobStore, address: str, width: int
+) -> None:
+    long = f"https://example.org/{'part/' * 400}"
+    job = running_job(store, long, settings={"note": "why " * 200 + "now"})
+    with open_page(browser, width=width) as page:
+        visit(page, f"{address}/jobs/{job.ident}")
+        heading = page.get_by_role("heading", level=1)
+        assert heading.get_attribute("title") == heading.inner_text() == long
+        figures = page.locator(".figures").bounding_box()
+        assert figures is not None
+        assert figures["y"] < 450
+
+
+def test_a_full_disk_is_said_in_one_line(browser: Browser, store: JobStore, address: str) -> None:
+    made_up_pipeline(store, "full", disk_usage="100", mem_usage="100")
+    with open_page(browser, width=1920) as page:
+        visit(page, f"{address}/pipelines")
+        for shown in page.locator(".gauge > span").all():
+            box = shown.bounding_box()
+            assert box is not None
+            assert box["height"] < 25
 
 
 def test_of_one_thing_one_is_told(browser: Browser, store: JobStore, address: str) -> None:

@@ -119,3 +119,13 @@ def test_text_and_bars_stand_out_in_both_schemes(scheme: int) -> None:
         if contrast(known[one][scheme], known[ground][scheme]) < least
     }
     assert not faint
+
+
+@pytest.mark.parametrize("sheet", SHEETS, ids=lambda sheet: sheet.name)
+def test_every_name_that_a_sheet_styles_is_in_a_template_or_a_script(sheet: Path) -> None:
+    reports = ROOT.parents[1] / "archive" / "report"
+    files = [*TEMPLATES.iterdir(), *SCRIPTS, *reports.glob("*.py")]
+    used = set(re.findall(r"[\w-]+", " ".join(file.read_text() for file in files)))
+    used |= {f"{kind}{mark}" for kind in "fk" for mark in "12345k"}  # made of a mark
+    styled = re.sub(r"\{[^{}]*\}|/\*.*?\*/", "", sheet.read_text(), flags=re.DOTALL)
+    assert set(re.findall(r"[.#]([a-zA-Z][\w-]*)", styled)) - used == set()

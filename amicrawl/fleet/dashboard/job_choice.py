@@ -6,8 +6,9 @@ form requests the page again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlencode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +67,12 @@ class JobChoice:
         known = sort.removeprefix("-") in ORDERS
         is_page = page.isascii() and page.isdigit() and int(page[:6]) > 0
         return cls(**texts, sort=sort if known else "state", page=int(page[:6]) if is_page else 1)
+
+    def query(self, **changed: str | int) -> str:
+        """Return the query of a URL that chooses the same but for what is *changed*."""
+        said = {**asdict(self), **changed}
+        usual = asdict(JobChoice())
+        return urlencode({name: value for name, value in said.items() if value != usual[name]})
 
     def of_all(self, jobs: Sequence[Job]) -> list[Job]:
         """Return those of *jobs* that are chosen, in order; all pages."""

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from amicrawl.fleet.dashboard.app import Site
-    from amicrawl.fleet.dashboard.shapes import HistoryPoint
+    from amicrawl.fleet.dashboard.shapes import HistoryPoint, Job
 
 LOG_LINES = 200
 """Lines of the log that a job's page begins with."""
@@ -232,9 +232,9 @@ def _jobs(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
     jobs = [job for job in found if job["state"] in LIVE]
     choice = JobChoice.of(request.query_params)
     chosen = choice.of_all(jobs)
-    choice = replace(choice, page=min(choice.page, max(-(-len(chosen) // ROWS), 1)))
+    choice, shown = _page_of(choice, chosen)
     return {
-        "jobs": chosen[(choice.page - 1) * ROWS : choice.page * ROWS],
+        "jobs": shown,
         "choice": choice,
         "found": len(chosen),
         "all": len(jobs),
@@ -242,6 +242,12 @@ def _jobs(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
         "pipelines": sorted({job["pipeline"] or job["queue"] or "" for job in jobs} - {""}),
         "totals": totals,
     }
+
+
+def _page_of(choice: JobChoice, chosen: list[Job]) -> tuple[JobChoice, list[Job]]:
+    """Return the jobs on the page of *choice*, and *choice* with the last page where there are fewer."""
+    page = min(choice.page, max(-(-len(chosen) // ROWS), 1))
+    return replace(choice, page=page), chosen[(page - 1) * ROWS : page * ROWS]
 
 
 def _job(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
@@ -292,7 +298,7 @@ def _pending(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]
 
 
 def _submit(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:
-    return {"ignore_sets": set_names(), "pipelines": site.board.pipelines(), "configs": []}
+    return {"ignore_sets": set_names(), "pipelines": site.board.pipelines()}
 
 
 def _finished(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
@@ -300,9 +306,9 @@ def _finished(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]
     remembered = site.board.ended(most=FINISHED)
     past = site.board.past(remembered, most=PAST)
     chosen = choice.of_all([*remembered, *past])
-    first = (choice.page - 1) * ROWS
+    choice, shown = _page_of(choice, chosen)
     return {
-        "jobs": chosen[first : first + ROWS],
+        "jobs": shown,
         "idents": {job["ident"] for job in remembered},
         "choice": choice,
         "found": len(chosen),
