@@ -140,6 +140,21 @@ def test_a_request_that_is_cancelled_passes_its_connection_on(run_once: Run) -> 
     run_once(cancel())
 
 
+def test_a_request_that_was_cancelled_holds_up_no_other_that_waits(run_once: Run) -> None:
+    async def cancel() -> None:
+        pool = make_pool()
+        lane = pool.lane(ROUTE)
+        connection, _ = dialled(pool, lane)
+        waits = [asyncio.ensure_future(pool.wait(lane)) for _ in range(2)]
+        await asyncio.sleep(0)
+        waits[0].cancel()
+        await asyncio.sleep(0)
+        pool.drop(lane, connection)
+        assert await waits[1] is None
+
+    run_once(cancel())
+
+
 def test_a_connection_that_ends_on_its_way_to_a_request_is_not_used(run_once: Run) -> None:
     async def end() -> None:
         pool = make_pool()

@@ -327,6 +327,20 @@ def test_what_a_socks_5_proxy_connects_from_is_not_taken_for_bytes_of_the_server
         assert run(through(server.port)) == OK
 
 
+def test_why_a_socks_5_proxy_makes_no_connection_is_said(fetch: Callable[..., Capture]) -> None:
+    def serve(connection: socket.socket) -> None:
+        connection.recv(100)
+        connection.sendall(b"\5\0")
+        connection.recv(100)
+        connection.sendall(b"\5\5\0\1" + bytes(6))
+
+    with LoopbackServer(serve) as server:
+        proxy = f"socks5h://127.0.0.1:{server.port}"
+        capture = fetch(WireRequest(url="http://a.example/", proxy=proxy))
+    assert capture.failure is Failure.PROXY
+    assert capture.failure_detail.endswith("made no connection: connection refused.")
+
+
 @pytest.mark.parametrize("scheme", ["http", "socks4a", "socks5h"])
 def test_a_proxy_that_closed_before_anything_was_said_is_at_fault_at_once(run: Run, scheme: str) -> None:
     async def through(port: int) -> None:

@@ -498,7 +498,7 @@ def test_a_row_is_pending_from_its_offer_until_it_is_settled(crawl: Crawl) -> No
 
 def test_the_robots_txt_of_a_host_is_kept_until_another_one_is_noted(crawl: Crawl) -> None:
     crawl.frontier.offer(offer_of(1, 1))
-    kept = []
+    kept: list[tuple[int, int, int, int]] = []
     for body, missing in [(b"Disallow: /a", False), (None, False), (b"", True)]:
         begin = (100 + len(kept)) * 3600
         crawl.frontier.hosts.note_robots(
