@@ -60,10 +60,14 @@ def keep_standard_streams() -> None:
 
 def harmless(text: str, *, limit: int = LIMIT) -> str:
     """Return *text* with everything unprintable escaped, cut to *limit* characters of it."""
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    if cut.isprintable():
-        return cut
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+    return visible(text if len(text) <= limit else text[: limit - 1] + "…")
+
+
+def visible(text: str) -> str:
+    """Return *text*, however long, with everything unprintable escaped."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def aligned(rows: Sequence[Sequence[str]], *, right: Sequence[bool]) -> Iterator[str]:

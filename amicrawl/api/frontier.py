@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from amicrawl.errors import InputError
-from amicrawl.meguri import STATUSES, LiveSource, find_url, partition_in, string_at
+from amicrawl.meguri import LiveSource, find_url, partition_in, status_name, string_at
 
 if TYPE_CHECKING:
     import os
@@ -74,7 +74,7 @@ class Frontier:
     def counts(self) -> dict[str, int]:
         """Return how many rows have each status, the most frequent first."""
         states, numbers = np.unique(self._source.url_column("status"), return_counts=True)
-        found = {_status_name(int(state)): int(n) for state, n in zip(states, numbers, strict=True)}
+        found = {status_name(int(state)): int(n) for state, n in zip(states, numbers, strict=True)}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def _rows(self, indexes: np.ndarray) -> Iterator[FrontierRow]:
@@ -84,7 +84,7 @@ class Frontier:
             row: dict[str, Any] = dict(zip(_COLUMNS, values, strict=True))
             url = string_at(arena, row.pop("url_ref")) or b""
             row |= {name: _moment(row[name]) for name in _COLUMNS[4:8]}
-            status = _status_name(row.pop("status"))
+            status = status_name(row.pop("status"))
             yield FrontierRow(url=url.decode("utf-8", "replace"), status=status, **row)
 
 
@@ -98,10 +98,6 @@ def open_frontier(path: str | os.PathLike[str]) -> Frontier:
     if not place.exists():
         raise InputError(f"{place} is not there. Give a crawl's output directory or a frontier file.")
     return Frontier(place, LiveSource(partition_in(place)))
-
-
-def _status_name(status: int) -> str:
-    return STATUSES[status] if status < len(STATUSES) else f"status({status})"
 
 
 def _moment(hours: int) -> datetime | None:

@@ -24,7 +24,7 @@ from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, UsageEr
 from amicrawl.listing import read_crawl_json
 from amicrawl.seed import Seed, count_entries, open_seed
 from amicrawl.threads import on_a_thread
-from amicrawl.urls import Refused, fetchable, without_userinfo
+from amicrawl.urls import Refused, fetchable, with_scheme, without_userinfo
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -167,7 +167,7 @@ _OF_SITE = ("url", "file", "format", "depth", "share")
 
 def read_starts(arguments: SiteArguments) -> tuple[Seed, ...]:
     """Return the start URLs. Raises UsageError or InputError, saying which one cannot be followed."""
-    starts = [Seed(without_userinfo(_with_scheme(url))) for url in arguments.url]
+    starts = [Seed(without_userinfo(with_scheme(url))) for url in arguments.url]
     for start in starts:
         found = fetchable(start.url)
         if isinstance(found, Refused):
@@ -198,11 +198,6 @@ async def offer_starts(crawler: Crawler, arguments: SiteArguments, starts: tuple
             await offer_seed(run, start)
     run.tally.seeds_ended = True
     run.wake()
-
-
-def _with_scheme(url: str) -> str:
-    """Return *url* with a scheme, as a person leaves it away who types `example.org`."""
-    return url if "://" in url else f"http://{url}"
 
 
 def _listed(file: str, file_format: str | None) -> list[Seed]:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         frontier_directory,
         open_rows,
         partition_in,
+        status_name,
     )
     from amicrawl.meguri.rows import HostRow, UrlRow, offered_row
     from amicrawl.meguri.seen import KeyIndex
@@ -59,6 +60,7 @@ else:
         find_url="row_source",
         frontier_directory="row_source",
         open_rows="row_source",
+        status_name="row_source",
         KeyIndex="seen",
         shard_of="shard",
         Copies="snapshot",
@@ -113,6 +115,7 @@ __all__ = [
     "partition_in",
     "read_dump",
     "shard_of",
+    "status_name",
     "string_at",
     "undisturbed",
 ]

@@ -43,6 +43,11 @@ STATUSES = (
 """The names of the states, as other software prints them."""
 
 
+def status_name(status: int) -> str:
+    """Return the name of a row's state."""
+    return STATUSES[status] if status < len(STATUSES) else f"status({status})"
+
+
 class RowSource(Protocol):
     """Rows and strings that can be looked at, from a file or a directory."""
 

@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from amicrawl.terminal import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -86,7 +88,7 @@ class FaultLog:
     def skip(self, source: str, line: int, reason: str) -> None:
         """Report something that was passed over."""
         self.bad += 1
-        self._on_fault(SeedFault(_escaped(source), line, _escaped(reason)))
+        self._on_fault(SeedFault(visible(source), line, visible(reason)))
 
     def leave_out(self, source: str, line: int, error: NotASeedError) -> None:
         """Report a line that should be a seed, and is none."""
@@ -96,13 +98,13 @@ class FaultLog:
         if self.room is not None:
             self.room -= 1
         self.bad += 1
-        seed = Seed(_escaped(_cut(error.url, LONGEST_LEFT_OUT)), meta_json=error.meta_json)
-        self._on_fault(SeedFault(_escaped(source), line, _escaped(str(error)), left_out=seed))
+        seed = Seed(visible(_cut(error.url, LONGEST_LEFT_OUT)), meta_json=error.meta_json)
+        self._on_fault(SeedFault(visible(source), line, visible(str(error)), left_out=seed))
 
     def flaw(self, source: str, line: int, reason: str) -> None:
         """Report a field that was left out of a seed."""
         self.flawed += 1
-        self._on_fault(SeedFault(_escaped(source), line, _escaped(reason), kept=True))
+        self._on_fault(SeedFault(visible(source), line, visible(reason), kept=True))
 
     def end_early(self, source: str, line: int, error: InputError) -> None:
         """Report that *source* cannot be read from *line* on.
@@ -123,13 +125,6 @@ def excerpt(value: object) -> str:
 def printable(text: str) -> str:
     """Return the words of another library in printable ASCII and of limited length."""
     return ascii(_cut(text.strip(), 200))[1:-1]
-
-
-def _escaped(text: str) -> str:
-    """Return *text* with what is not printable escaped: it may come from an index on the web."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _cut(text: str, length: int) -> str:

@@ -22,7 +22,15 @@ from amicrawl.urls.canonical import (
     canonical_form,
     canonicalize,
 )
-from amicrawl.urls.fetchable import Base, Fetchable, fetchable, host_name, resolve, without_userinfo
+from amicrawl.urls.fetchable import (
+    Base,
+    Fetchable,
+    fetchable,
+    host_name,
+    resolve,
+    with_scheme,
+    without_userinfo,
+)
 from amicrawl.urls.grammar import WHITE_SPACE, Reason, Refused, octets, text_of
 from amicrawl.urls.host import is_loopback
 from amicrawl.urls.key import (
@@ -67,5 +75,6 @@ __all__ = [
     "surt",
     "text_of",
     "url_key",
+    "with_scheme",
     "without_userinfo",
 ]

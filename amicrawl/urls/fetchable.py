@@ -127,6 +127,11 @@ def without_userinfo(url: str) -> str:
     return _USERINFO.sub(r"\1", url, count=1) if "@" in url else url
 
 
+def with_scheme(url: str) -> str:
+    """Return *url* with a scheme, as a person leaves it away who types `example.org`."""
+    return url if "://" in url else f"http://{url}"
+
+
 _USERINFO = re.compile(r"^([\x00-\x20]*[a-z][a-z0-9+.\-]*:[/\\]+)[^/?#\\]*@", re.IGNORECASE)
 
 

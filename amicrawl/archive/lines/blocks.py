@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from amicrawl.archive.arrow_texts import Octets, Spans, have_other_than_digits, octets_of
+from amicrawl.archive.arrow_texts import Octets, Spans, have_other_than_digits, is_utf8, octets_of
 from amicrawl.archive.lines.shapes import Marks, fitting, scalar_spans, shape_of
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Block:
         try:
             self.octets.decode()
         except UnicodeDecodeError:
-            return np.array([_is_text(self.line(number)) for number in range(self.lines)], np.bool_)
+            return np.array([is_utf8(self.line(number)) for number in range(self.lines)], np.bool_)
         return np.ones(self.lines, np.bool_)
 
     def _find_shapes(self, candidates: NDArray[np.int64]) -> None:
@@ -194,11 +194,3 @@ class Fields:
         """Return the texts under *name*; null for lines that have none."""
         spans, missing = self.spans(name)
         return spans.texts(missing=missing)
-
-
-def _is_text(octets: bytes) -> bool:
-    try:
-        octets.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -131,9 +131,9 @@ def with_odd_lines(ruled: Ruled, row_of: Callable[[bytes], Row]) -> Lines:
     return Lines(both.take(numbers_from(order)).combine_chunks().to_batches()[0], skipped)
 
 
-def chosen(batch: pa.RecordBatch, rows: Flags) -> pa.RecordBatch:
-    """Return the *rows* of *batch*."""
-    return batch if rows.all() else batch.take(numbers_from(np.flatnonzero(rows)))
+def chosen(values: Any, rows: Flags) -> Any:
+    """Return the *rows* of *values*, a batch or a column."""
+    return values if rows.all() else values.take(numbers_from(np.flatnonzero(rows)))
 
 
 def have_hosts(key: Any) -> Flags:

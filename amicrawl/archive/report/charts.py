@@ -11,6 +11,8 @@ import math
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
 
+from amicrawl.terminal import harmless, visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -44,34 +46,17 @@ def joined(*children: str | Iterable[str]) -> Markup:
         if isinstance(child, Markup):
             parts.append(child)
         elif isinstance(child, str):
-            parts.append(escape(shown(child)))
+            # A bidirectional override would reverse the text around it; half a surrogate is not UTF-8.
+            parts.append(escape(harmless(child, limit=_LONGEST)))
         else:
             parts.append(joined(*child))
     return Markup("".join(parts))
 
 
-def shown(text: str) -> str:
-    """Return *text* with whatever does not print made visible, cut where it is very long.
-
-    A bidirectional override would reverse the text around it, and half a surrogate is not UTF-8.
-    """
-    cut = text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
-    if cut.isprintable():
-        return cut
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
-
-
 def _attribute(name: str, value: object) -> str:
     if value is None or value is False:
         return ""
-    return f" {name}" if value is True else f' {name}="{escape(shown_whole(str(value)))}"'
-
-
-def shown_whole(text: str) -> str:
-    """Return *text*, however long, with whatever does not print made visible."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return f" {name}" if value is True else f' {name}="{escape(visible(str(value)))}"'
 
 
 _TIMELINE_HEIGHT = 190

@@ -38,7 +38,7 @@ from amicrawl.archive.report.sketch import hashes_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from amicrawl.archive.report.batch import Flags, Numbers
+    from amicrawl.archive.report.batch import Numbers
 
 _LABEL = "sha1:"
 # Values that Arrow makes of Python's own would have it load pandas, where that is installed.
@@ -116,7 +116,7 @@ def _count_keys(counts: Counts, key: Any, sizes: Numbers) -> None:
     pieces = [numbers_from(_pieces(path, "/")), numbers_from(_pieces(query, "&"))]
     for (segments, parameters), *sums in _groups(pieces, sizes):
         counts.by_path_query.add((segments, parameters), *sums)
-    counts.different_urls.add_hashes(hashes_of(_some(key, begins).to_pylist()))
+    counts.different_urls.add_hashes(hashes_of(chosen(key, begins).to_pylist()))
 
 
 def _with_marks(key: Any) -> Any:
@@ -144,13 +144,9 @@ def _pieces(texts: Any, mark: str) -> Numbers:
     return pieces.astype(np.int64)
 
 
-def _some(texts: Any, rows: Flags) -> Any:
-    return texts if rows.all() else texts.take(numbers_from(np.flatnonzero(rows)))
-
-
 def _count_digests(counts: Counts, digest: Any) -> None:
     # A hyphen says that there is none.
-    present = _some(digest, lengths_of(digest) > 1)
+    present = chosen(digest, lengths_of(digest) > 1)
     counts.digested = len(present)
     labelled = pc.starts_with(present, _LABEL)
     if truths(labelled).any():

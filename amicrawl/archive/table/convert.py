@@ -29,6 +29,7 @@ from amicrawl.archive.arrow_texts import (
     Octets,
     Spans,
     have_other_than_digits,
+    is_utf8,
     missing_in,
     numbers_from,
     numbers_of,
@@ -66,7 +67,7 @@ def fault_of(line: bytes, text_fields: Mapping[str, str]) -> str | None:
     if len(parts) < 3:
         return "not a key, a timestamp and an object with a space between each"
     key, timestamp, written = parts
-    if not key or not _is_utf8(key):
+    if not key or not is_utf8(key):
         return "the key is not text in UTF-8" if key else "the key is empty"
     if reason := _fault_of_timestamp(timestamp):
         return reason
@@ -123,14 +124,6 @@ def _fault_of_fields(fields: Mapping[str, Any], text_fields: Mapping[str, str]) 
         except ValueError as error:
             return f"{name} {error}"
     return None
-
-
-def _is_utf8(octets: bytes) -> bool:
-    try:
-        octets.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 _SHA1 = "sha1:"

@@ -21,7 +21,6 @@ from amicrawl.cli.frontier.rows import (
     hour_option,
     hour_text,
     key_text,
-    status_name,
     text_of,
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
@@ -33,6 +32,7 @@ from amicrawl.meguri import (
     Status,
     frontier_directory,
     open_rows,
+    status_name,
     string_at,
     undisturbed,
 )

@@ -24,7 +24,6 @@ from amicrawl.cli.frontier.rows import (
     key_text,
     second_text,
     source_name,
-    status_name,
     within_hour,
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
@@ -39,6 +38,7 @@ from amicrawl.meguri import (
     conventions,
     find_url,
     open_rows,
+    status_name,
     string_at,
 )
 from amicrawl.meguri.format.faults import Malformed

@@ -15,7 +15,7 @@ import numpy as np
 import typer
 
 from amicrawl.errors import UsageError
-from amicrawl.meguri import RESTING, STATUSES, WAITING, Cause
+from amicrawl.meguri import RESTING, WAITING, Cause
 
 if TYPE_CHECKING:
     from amicrawl.meguri import RowSource
@@ -96,11 +96,6 @@ SOURCES = ("seed", "link", "sitemap", "redirect", "manual")
 HOST_FLAGS = ("trap suspect", "robots.txt missing", "dead", "grouping overridden")
 
 _LATEST = 253_402_300_799  # the last second of the year 9999
-
-
-def status_name(status: int) -> str:
-    """Return the name of a row's state."""
-    return STATUSES[status] if status < len(STATUSES) else f"status({status})"
 
 
 def source_name(source: int) -> str:

@@ -24,6 +24,7 @@ from amicrawl.fleet.database import JobStore, RedisUnavailable
 from amicrawl.fleet.jobs import JobExistsError, JobState, Submission, Submitted, job_settings, lookup
 from amicrawl.fleet.jobs import submit as submit_job
 from amicrawl.fleet.jobs.lookup import LARGEST_LIST
+from amicrawl.urls import with_scheme
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -192,7 +193,7 @@ def _target(url: str | None, url_list: str | None) -> _JobTarget:
     if url_list is None:
         if url is None:
             raise UsageError("Nothing to crawl: give a URL, or a list with --list.")
-        return _JobTarget(_with_scheme(url))
+        return _JobTarget(with_scheme(url))
     if url_list.lower().startswith(("http://", "https://")):
         if url is not None:
             raise UsageError(
@@ -203,7 +204,7 @@ def _target(url: str | None, url_list: str | None) -> _JobTarget:
     name = re.sub(r"[^A-Za-z0-9._-]", "-", Path(url_list).name) or "list"
     digest = hashlib.sha256(lines.encode()).hexdigest()[:32]
     # A job is named by a URL. One below `.invalid` belongs to no site.
-    named = _with_scheme(url) if url else f"http://list.invalid/{digest}/{name}"
+    named = with_scheme(url) if url else f"http://list.invalid/{digest}/{name}"
     return _JobTarget(named, is_list=True, lines=lines)
 
 
@@ -252,10 +253,6 @@ def _check_for_a_job(config: Path, crawl_file: CrawlFile) -> None:
             f"{config} says where to begin, and so does the job. Take [seeds] url and file out, or "
             f"crawl it without a job: amicrawl crawl {config}"
         )
-
-
-def _with_scheme(url: str) -> str:
-    return url if "://" in url else f"http://{url}"
 
 
 def _again(if_older: str | None, *, force: bool) -> Literal["never", "ended"] | int:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import redis
 
+from amicrawl.terminal import LIMIT, harmless
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -40,8 +42,6 @@ MOST_DEAD_LETTERS = 1000
 """Dead letters that are kept; the oldest are removed first."""
 REPEATED_AFTER = 60.0
 """Seconds after which a dead letter that occurs again gets a new time."""
-LONGEST_EXCERPT = 500
-"""Characters of what was found that are kept."""
 _AT_ONCE = 500
 
 
@@ -60,7 +60,7 @@ class DeadLetter(NamedTuple):
 
 def hash_at(store: JobStore, key: str) -> dict[str, str]:
     """Return the fields of the hash at *key*."""
-    return _paired(_elements(store, key, "hash", _reply(store, key, "hash", MOST_FIELDS)))
+    return pairs(_elements(store, key, "hash", _reply(store, key, "hash", MOST_FIELDS)))
 
 
 def hashes_at(
@@ -81,8 +81,7 @@ def hashes_at(
         replies = pipe.execute()
         left -= sum(len(text) for _, _, texts in replies for text in texts)
         found += [
-            _paired(_elements(store, key, "hash", reply))
-            for key, reply in zip(some, replies, strict=True)
+            pairs(_elements(store, key, "hash", reply)) for key, reply in zip(some, replies, strict=True)
         ]
     return found
 
@@ -125,8 +124,8 @@ def scored_at(
     highest = "+inf" if before is None else f"({before:.17g}"
     reply = _reply(store, key, "zset", most, longest, lowest, highest, "newest" if newest else "")
     found = _elements(store, key, "zset", reply)
-    pairs = [(float(score), text) for text, score in zip(found[::2], found[1::2], strict=True)]
-    return pairs[::-1] if newest else pairs
+    scored = [(float(score), text) for text, score in zip(found[::2], found[1::2], strict=True)]
+    return scored[::-1] if newest else scored
 
 
 def text_at(store: JobStore, key: str, *, longest: int = LONGEST_VALUE) -> str | None:
@@ -211,15 +210,18 @@ def _elements(store: JobStore, key: str, kind: str, reply: Any) -> list[str]:
     return list(elements)
 
 
-def _paired(elements: Sequence[str]) -> dict[str, str]:
-    return dict(zip(elements[::2], elements[1::2], strict=True))
+def pairs(flat: Sequence[str]) -> dict[str, str]:
+    """Return what Redis returned as name, value, name, value and so on."""
+    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def put_dead_letter(
     store: JobStore, *, where: str, why: str, value: str = "", now: float | None = None
 ) -> None:
     """Keep a dead letter about *value*. Never raises: a reader may lack the right to write."""
-    fields = {"where": _shown(where), "why": _shown(why), "excerpt": _shown(value)}
+    fields = {
+        name: harmless(text) for name, text in (("where", where), ("why", why), ("excerpt", value))
+    }
     text, moment = json.dumps(fields), time.time() if now is None else now
     # A reader that looks every second would write as often.
     if moment - store.reported.get(text, -REPEATED_AFTER) < REPEATED_AFTER:
@@ -246,8 +248,8 @@ def dead_letters(store: JobStore, count: int = MOST_DEAD_LETTERS) -> list[DeadLe
         args=[
             "zset",
             count,
-            10 * LONGEST_EXCERPT,
-            10 * LONGEST_EXCERPT * MOST_DEAD_LETTERS,
+            10 * LIMIT,
+            10 * LIMIT * MOST_DEAD_LETTERS,
             "-inf",
             "+inf",
             "newest",
@@ -263,7 +265,7 @@ def dead_letters(store: JobStore, count: int = MOST_DEAD_LETTERS) -> list[DeadLe
             )
         except (ValueError, KeyError, TypeError, RecursionError):
             found.append(
-                DeadLetter(0.0, store.keys.dead_letters, "it is not a dead letter", _shown(text))
+                DeadLetter(0.0, store.keys.dead_letters, "it is not a dead letter", harmless(text))
             )
     return found
 
@@ -274,13 +276,6 @@ def clear_dead_letters(store: JobStore) -> int:
     pipe.zcard(store.keys.dead_letters)
     pipe.delete(store.keys.dead_letters)
     return int(pipe.execute(raise_on_error=False)[0] or 0)
-
-
-def _shown(text: str) -> str:
-    cut = text if len(text) <= LONGEST_EXCERPT else text[: LONGEST_EXCERPT - 1] + "…"
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in cut
-    )
 
 
 def number_of(text: str | None) -> int:

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
         Renewal,
         ident_of_unit,
         milliseconds,
-        pairs,
     )
     from amicrawl.fleet.leases.lease_time import (
         LEASE_VARIABLE,
@@ -50,7 +49,6 @@ else:
         Renewal="lease",
         ident_of_unit="lease",
         milliseconds="lease",
-        pairs="lease",
         HeartbeatMonitor="lease_time",
         HeldLease="lease_time",
         LEASE_VARIABLE="lease_time",
@@ -84,6 +82,5 @@ __all__ = [
     "Renewal",
     "ident_of_unit",
     "milliseconds",
-    "pairs",
     "raise_fence",
 ]

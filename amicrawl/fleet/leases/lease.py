@@ -23,6 +23,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Self
 
+from amicrawl.fleet.database import pairs
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -365,11 +367,6 @@ class Claims:
 def ident_of_unit(unit: str) -> str:
     """Return the ident of the job that *unit* is, or is a partition of."""
     return unit.partition(".")[0]
-
-
-def pairs(flat: Sequence[str]) -> dict[str, str]:
-    """Return what a script returned as name, value, name, value and so on."""
-    return dict(zip(flat[::2], flat[1::2], strict=True))
 
 
 def _threes(flat: Sequence[Any]) -> Iterable[tuple[str, str, str]]:

@@ -31,8 +31,8 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from amicrawl.errors import AmicrawlError, InputError
-from amicrawl.fleet.database import ShareKeys
-from amicrawl.fleet.leases import LEASE, milliseconds, pairs
+from amicrawl.fleet.database import ShareKeys, pairs
+from amicrawl.fleet.leases import LEASE, milliseconds
 from amicrawl.fleet.sharing.record import MOST_PARTITIONS, ShareRecord
 
 if TYPE_CHECKING:
