@@ -220,6 +220,26 @@ def test_a_server_that_says_nothing_is_given_up_after_a_stop_as_before(
         assert run(fetch(server.url)).failure is Failure.RESPONSE_TIMEOUT
 
 
+def test_a_request_that_begins_after_a_stop_has_its_time_and_no_more(
+    run: Run, make_wire: Callable[..., Wire]
+) -> None:
+    def resolve(_: str) -> list[str]:
+        time.sleep(0.12)
+        return ["127.0.0.1"]
+
+    async def fetch(url: str, silent: str, port: int) -> tuple[Capture, Capture]:
+        async with make_wire(wire={"resolve": resolve}) as opened, asyncio.timeout(30):
+            await opened.fetch(WireRequest(url=url))
+            opened._stood_still(3600.0)
+            given_up = await opened.fetch(WireRequest(url=silent, timeout=0.2))
+            return given_up, await opened.fetch(WireRequest(url=f"http://a.example:{port}/"))
+
+    with LoopbackServer(respond(OK + FIVE)) as server, LoopbackServer(silence) as silent:
+        given_up, capture = run(fetch(server.url, silent.url, server.port))
+    assert given_up.failure in {Failure.RESPONSE_TIMEOUT, Failure.CONNECT_TIMEOUT}
+    assert content(capture) == b"hello"
+
+
 def test_patience_runs_from_the_last_byte_that_was_sent_and_is_told_how_long_responses_take(
     run: Run, make_wire: Callable[..., Wire]
 ) -> None:

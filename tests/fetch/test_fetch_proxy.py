@@ -192,6 +192,8 @@ def test_a_secured_request_goes_through_a_tunnel(fetch: Callable[..., Capture], 
         url = f"https://origin.example:{origin.port}/"
         capture = fetch(WireRequest(url=url, proxy=server.url), ca_file=tmp_path / "ca.pem")
     assert capture.head + content(capture) == ODD
+    place = f"origin.example:{origin.port}"
+    assert proxy.requested == [f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\n\r\n".encode()]
     assert capture.tls is not None
     assert (capture.tls.verified, capture.ip_address) == (True, "127.0.0.1")
 
