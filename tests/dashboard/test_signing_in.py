@@ -90,6 +90,7 @@ def test_a_password_is_kept_as_a_salted_hash_that_matches_nothing_else() -> None
         "scrypt$60$8$1$AAAA$AAAA",
         "scrypt$14$8$9999$AA==$AA==",
         "scrypt$a$b$c$d$e",
+        f"scrypt$17$1$1$AA==${'A' * 43}=",  # more than RFC 7914 lets blocks of that size be
     ],
 )
 def test_what_is_no_hash_matches_no_password(kept: str) -> None:
@@ -106,6 +107,18 @@ def test_the_users_file_is_for_its_owner_alone_and_holds_no_secret(users: Users)
     users.path.chmod(0o644)
     with pytest.raises(UsageError, match="chmod 600"):
         Users(users.path, disk=Disk()).all()
+
+
+def test_a_users_file_never_grows_beyond_what_is_read(users: Users) -> None:
+    said = json.loads(users.path.read_bytes())
+    room = 1024**2 - len(json.dumps(said, indent=2)) - 200
+    said["users"]["tool"] = {"role": "view", "password": "x" * room}
+    users.path.write_text(json.dumps(said))
+    with pytest.raises(UsageError, match="more than 1 MiB"):
+        users.put("y" * 60, role=Role.view, password=None)
+    with pytest.raises(UsageError, match="more than 1 MiB"):
+        users.add_token("anna")
+    assert users.get("anna") is not None
 
 
 @pytest.mark.parametrize(
@@ -305,6 +318,25 @@ def test_behind_a_trusted_proxy_each_address_has_tries_of_its_own(behind_a_proxy
     api = DashboardClient(behind_a_proxy.url)
     assert [tried(api, number) for number in range(TRIES + 2)] == [401] * (TRIES + 2)
     assert [tried(api, 200) for _ in range(TRIES + 1)] == [401] * TRIES + [429]
+
+
+def test_an_address_of_ipv4_that_is_written_as_one_of_ipv6_has_tries_of_its_own(
+    behind_a_proxy: Running,
+) -> None:
+    api = DashboardClient(behind_a_proxy.url)
+    form = {"name": "vera", "password": "wrong password", "csrf_token": api.csrf}
+    for number in range(TRIES + 1):
+        for address in (f"::ffff:192.0.2.{number}", f"2001:db8:{number}::7"):
+            response = api.client.post("/login", data=form, headers={"x-forwarded-for": address})
+            assert response.status_code == 401
+
+
+def test_what_could_not_be_checked_is_no_try(guarded: Running, users: Users) -> None:
+    api = DashboardClient(guarded.url)
+    users.path.chmod(0o644)
+    assert [tried(api, number) for number in range(TRIES + 1)] == [503] * (TRIES + 1)
+    users.path.chmod(0o600)
+    assert signed_in(guarded, "vera").get("/jobs").status_code == 200
 
 
 def test_of_tries_at_the_same_time_no_more_are_checked_than_there_are(guarded: Running) -> None:

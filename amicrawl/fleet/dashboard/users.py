@@ -15,7 +15,6 @@ would be an attack, matches nothing.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -65,11 +64,11 @@ def matches(secret: str, kept: str) -> bool:
     try:
         log_n, r, p = (int(word) for word in words[1:4])
         salt, key = (base64.urlsafe_b64decode(word) for word in words[4:])
-    except (ValueError, binascii.Error):
+        if not (1 <= log_n <= _DEAREST_LOG_N and 1 <= r <= 16 and 1 <= p <= 4 and len(key) == _LENGTH):
+            return False
+        return hmac.compare_digest(_key(secret, salt, log_n, r, p), key)
+    except ValueError:  # of base64 and of OpenSSL, too
         return False
-    if not (1 <= log_n <= _DEAREST_LOG_N and 1 <= r <= 16 and 1 <= p <= 4 and len(key) == _LENGTH):
-        return False
-    return hmac.compare_digest(_key(secret, salt, log_n, r, p), key)
 
 
 def _key(secret: str, salt: bytes, log_n: int, r: int, p: int) -> bytes:
@@ -226,6 +225,12 @@ class Users:
                 for user in users.values()
             },
         }
+        text = json.dumps(content, indent=2).encode() + b"\n"
+        if len(text) > _LARGEST:
+            # Otherwise no user could sign in, and no admin remove one.
+            raise UsageError(
+                f"{self.path} would have more than {_LARGEST >> 20} MiB. Remove users first."
+            )
         # The file is there for its owner alone from its first byte on, whatever the umask.
         before = os.umask(0o077)
         try:
@@ -233,7 +238,7 @@ class Users:
         finally:
             os.umask(before)
         try:
-            file.write(json.dumps(content, indent=2).encode() + b"\n")
+            file.write(text)
             file.seal()
         finally:
             file.close()

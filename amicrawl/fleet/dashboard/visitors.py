@@ -22,7 +22,7 @@ import time
 from collections import OrderedDict
 from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
+from ipaddress import IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.errors import AmicrawlError
@@ -272,8 +272,7 @@ class Visitors:
         if self.users is None:
             raise Problem(404, "No sign-in is required here: there is no users file.")
         address, tried = address_of(request), name[:_LONGEST_NAME]
-        self._take_try(address, tried)
-        with self._hashing, self._reading():
+        with self._trying(address, tried), self._hashing:
             user = self.users.signed_in(name, password)
         if user is None or user.password is None:
             raise Problem(401, "That name and that password do not belong together.")
@@ -319,8 +318,7 @@ class Visitors:
     def _new_bearer(self, token: str, address: str) -> User:
         assert self.users is not None
         name, _, rest = token.partition(".")
-        self._take_try(address, name[:_LONGEST_NAME])
-        with self._reading():
+        with self._trying(address, name[:_LONGEST_NAME]):
             user = self.users.bearer(token)
         if user is None:
             raise Problem(401, "The token is not valid.", headers={"www-authenticate": "Bearer"})
@@ -330,6 +328,18 @@ class Visitors:
             while len(self._bearers) > _KNOWN_BEARERS:
                 self._bearers.popitem(last=False)
         return user
+
+    @contextmanager
+    def _trying(self, address: str, name: str) -> Iterator[None]:
+        """Take a try of both; it counts as not made where the users file cannot be read."""
+        self._take_try(address, name)
+        try:
+            with self._reading():
+                yield
+        except Problem:
+            self._by_address.returned(address)
+            self._by_name.returned(name)
+            raise
 
     def _take_try(self, address: str, name: str) -> None:
         wait = self._by_address.taken(address)
@@ -365,4 +375,8 @@ def address_of(request: Request) -> str:
         address = ip_address(host)
     except ValueError:
         return host
-    return str(address) if address.version == 4 else str(ip_network((int(address) >> 64 << 64, 64)))
+    if isinstance(address, IPv6Address):
+        if address.ipv4_mapped is None:
+            return str(ip_network((int(address) >> 64 << 64, 64)))
+        address = address.ipv4_mapped
+    return str(address)
