@@ -111,7 +111,7 @@ def test_the_users_file_is_for_its_owner_alone_and_holds_no_secret(users: Users)
 
 def test_a_users_file_never_grows_beyond_what_is_read(users: Users) -> None:
     said = json.loads(users.path.read_bytes())
-    room = 1024**2 - len(json.dumps(said, indent=2)) - 200
+    room = 1024**2 - len(json.dumps(said, indent=2)) - 150
     said["users"]["tool"] = {"role": "view", "password": "x" * room}
     users.path.write_text(json.dumps(said))
     with pytest.raises(UsageError, match="more than 1 MiB"):
