@@ -56,10 +56,11 @@ def index(
     from amicrawl.archive.lines import archive_files  # noqa: PLC0415
 
     sources = [(path, path.name) for path in archive_files(_listed(files))]
-    with explained(Path(out), "created"):
-        (Path(out) / MARKS).mkdir(parents=True, exist_ok=True)
+    place = _path(out)
+    with explained(place, "created"):
+        (place / MARKS).mkdir(parents=True, exist_ok=True)
     jobs = index_jobs(
-        sources, Path(out), options=options or ProductOptions(), root=Path(root) if root else None
+        sources, place, options=options or ProductOptions(), root=_path(root) if root else None
     )
     return index_by(jobs, processes=processes, again=again)
 
@@ -120,6 +121,8 @@ def summary(
     if rules not in {None, CORRECTED, CDX_SUMMARY}:
         raise UsageError(f"rules={rules!a} is not known. Choose {CORRECTED} or {CDX_SUMMARY}.")
     names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    for name in names:
+        _path(name)
     return read_counts(names, rules=rules or CORRECTED, kind=kind, progress=progress)
 
 
@@ -139,7 +142,7 @@ def table(
     from amicrawl.archive.table import make_table  # noqa: PLC0415
 
     return make_table(
-        files_in(_listed(inputs)), Path(out), disk=Disk(), options=options, progress=progress
+        files_in(_listed(inputs)), _path(out), disk=Disk(), options=options, progress=progress
     )
 
 
@@ -164,10 +167,10 @@ def wacz(
     from amicrawl.archive.index import Description, pages_in_table, write_wacz  # noqa: PLC0415
 
     moment = created or datetime.now(UTC).replace(microsecond=0)
-    more: dict[str, Any] = {} if pages is None else {"is_page": pages_in_table(Path(pages))}
+    more: dict[str, Any] = {} if pages is None else {"is_page": pages_in_table(_path(pages))}
     return write_wacz(
         _packable(_listed(warcs), on_left_out),
-        Path(out),
+        _path(out),
         description=Description(moment, title, description, main_page),
         disk=Disk(),
         on_broken=on_broken,
@@ -175,10 +178,17 @@ def wacz(
     )
 
 
+def _path(path: AnyPath) -> Path:
+    """Return *path*; raises UsageError for one that the system could not be called with."""
+    if "\0" in (name := os.fspath(path)):
+        raise UsageError(f"{name!a} is no path: it has a NUL.")
+    return Path(path)
+
+
 def _listed(paths: Paths) -> list[Path]:
     if isinstance(paths, str | os.PathLike):
-        return [Path(paths)]
-    listed = [Path(path) for path in paths]
+        return [_path(paths)]
+    listed = [_path(path) for path in paths]
     if not listed:
         raise InputError("There are no files. Give one, several, or a directory that has some.")
     return listed

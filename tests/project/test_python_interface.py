@@ -23,7 +23,7 @@ from amicrawl.errors import InputError, UsageError
 from amicrawl.record import CAPTURES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
 SETTINGS: dict[str, Any] = {
@@ -309,6 +309,23 @@ def test_what_a_crawl_refuses_is_raised_with_its_sentence(tmp_path: Path) -> Non
 
 
 @pytest.mark.slow
+def test_a_path_with_a_nul_is_refused(crawled: tuple[Any, list[Any]], tmp_path: Path) -> None:
+    """No path can have one: a program that made it of bytes it did not check gets no error of Python."""
+    warcs, nul = sorted(crawled[0].out.glob("*.warc.gz")), f"{tmp_path}/a\0b"
+    amicrawl.index(warcs, out=tmp_path / "index")
+    refused: list[Callable[[], object]] = [
+        lambda: amicrawl.summary(nul),
+        lambda: amicrawl.index(warcs, out=nul),
+        lambda: amicrawl.table(tmp_path / "index", out=nul),
+        lambda: amicrawl.wacz(warcs, out=nul),
+        lambda: amicrawl.wacz(warcs, out=tmp_path / "x.wacz", pages=nul),
+        lambda: amicrawl.index(warcs, out=tmp_path / "named", root=nul),
+    ]
+    for call in refused:
+        with pytest.raises(UsageError, match="NUL"):
+            call()
+
+
 def test_an_error_of_the_receiver_ends_the_crawl(site: DemoSite, tmp_path: Path) -> None:
     def fail(_: object) -> None:
         raise LookupError("mine")
