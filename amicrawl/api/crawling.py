@@ -20,20 +20,18 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Self
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from amicrawl.api.archive import Archive, Capture, open_archive
 from amicrawl.config import PREFIX, CrawlConfig
-from amicrawl.errors import (
-    AmicrawlError,
-    ExitCode,
-    InputError,
-    OutputError,
-    UsageError,
-)
+from amicrawl.errors import AmicrawlError, ExitCode, InputError, OutputError, UsageError
 from amicrawl.interpreter import signals_for_later
 from amicrawl.listing import FILE_NAME, PROCESSES, TABLE_NAME
 from amicrawl.record import capture_batches, row_in
@@ -55,6 +53,8 @@ _MOST_ARGUMENTS = 100_000
 """Bytes of URLs that a command line takes; further ones are for a seed list."""
 _PAUSE = 0.2
 """Seconds between two looks at the journals."""
+_MARGIN = 3600
+"""Seconds by which the clock may be set back before new rows are taken for those of a crawl before."""
 _LAST_WORDS = 8192
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,60}")
 _OURS = frozenset(CrawlConfig.model_fields)
@@ -78,7 +78,8 @@ class Crawl:
         self._ended = threading.Event()
         self._fault: BaseException | None = None
         self._directory = partial(_directory_of_run, out, _listings(out))
-        self._before = _keys_in(_directory_of_run(out, {}))
+        self._since = int((time.time() - _MARGIN) * 1000)
+        self._before = _keys_in(_directory_of_run(out, {}), since=self._since)
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # until the crawl has ended
         with tempfile.TemporaryFile() as given:
             given.write(seeds)
@@ -110,7 +111,7 @@ class Crawl:
         return self._finished().__await__()
 
     async def __aiter__(self) -> AsyncIterator[Capture]:
-        events = _Events(self._directory, self._before)
+        events = _Events(self._directory, self._since, self._before)
         try:
             while True:
                 has_ended = self._ended.is_set()
@@ -139,7 +140,7 @@ class Crawl:
 
     def _watch(self) -> None:
         """Pass captures on until the process has ended."""
-        events = _Events(self._directory, self._before)
+        events = _Events(self._directory, self._since, self._before)
         try:
             while self._process.poll() is None:
                 if self._on_capture is not None:
@@ -167,9 +168,10 @@ class Crawl:
 class _Events:
     """The rows that a crawl adds to its journals, of all its processes, each once."""
 
-    def __init__(self, directory: Callable[[], Path], before: frozenset[int]) -> None:
-        """Look into what *directory* returns; *before* are the keys of rows that were there already."""
+    def __init__(self, directory: Callable[[], Path], since: int, before: frozenset[int]) -> None:
+        """Look into what *directory* returns. Rows before *since*, or with keys in *before*, are old."""
         self._directory = directory
+        self._since = since
         self._open: dict[tuple[int, int], tuple[Path, IO[bytes]]] = {}
         self._seen: set[int] = set()
         self._before = before
@@ -194,7 +196,7 @@ class _Events:
         directory = self._directory()
         if (directory / TABLE_NAME).exists():
             for batch in capture_batches(directory):
-                for capture in batch.to_pylist():
+                for capture in _fetched(batch, since=self._since):
                     yield from self._unseen(capture)
 
     def close(self) -> None:
@@ -213,7 +215,7 @@ class _Events:
 
     def _unseen(self, row: dict[str, Any]) -> Iterator[dict[str, Any]]:
         key = _key_of(row)
-        if key not in self._seen and key not in self._before:
+        if row["fetched_at"] >= self._since and key not in self._seen and key not in self._before:
             self._seen.add(key)
             yield row
 
@@ -370,12 +372,18 @@ def _listings(out: Path) -> dict[Path, int]:
     return {path: path.stat().st_mtime_ns for path in out.glob(f"*/{FILE_NAME}") if path.is_file()}
 
 
-def _keys_in(directory: Path) -> frozenset[int]:
-    """Return the keys of the rows that *directory* has before the crawl."""
+def _keys_in(directory: Path, *, since: int) -> frozenset[int]:
+    """Return the keys of the rows in *directory* that were fetched from *since* on."""
     if not directory.is_dir():
         return frozenset()
     batches = capture_batches(directory, columns=["url", "fetched_at"])
-    return frozenset(_key_of(row) for batch in batches for row in batch.to_pylist())
+    return frozenset(_key_of(row) for batch in batches for row in _fetched(batch, since=since))
+
+
+def _fetched(batch: pa.RecordBatch, *, since: int) -> list[dict[str, Any]]:
+    """Return the rows of *batch* that were fetched from *since* on, in Unix milliseconds."""
+    is_new: Any = pc.greater_equal(batch.column("fetched_at"), pa.scalar(since))
+    return batch.filter(is_new).to_pylist()
 
 
 def _sentence_in(said: str) -> str:

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -19,6 +20,7 @@ from demo_site.server import DemoSite
 from loopback import PROJECT, QUICK, slow_python
 
 import amicrawl
+from amicrawl.api import crawling
 from amicrawl.errors import InputError, UsageError
 from amicrawl.record import CAPTURES
 
@@ -191,6 +193,16 @@ def test_captures_of_another_crawl_below_the_directory_are_not_received(
         return urls
 
     assert asyncio.run(crawl_both()) == [f"HTTP{site.url[4:]}style.css"]
+
+
+def test_rows_of_earlier_crawls_are_not_held_in_memory(crawled: tuple[Any, list[Any]]) -> None:
+    """An archive that has grown for years has more rows than memory; their time tells them apart."""
+    out, later = crawled[0].out, int((time.time() + 1) * 1000)
+    assert len(crawling._keys_in(out, since=0)) > 10
+    assert not crawling._keys_in(out, since=later)
+    events = crawling._Events(lambda: out, later, frozenset())
+    assert not list(events.rest())
+    events.close()
 
 
 def test_a_crawl_that_is_stopped_before_it_began_is_no_error(tmp_path: Path) -> None:
