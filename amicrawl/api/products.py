@@ -181,7 +181,7 @@ def wacz(
 def _path(path: AnyPath) -> Path:
     """Return *path*; raises UsageError for one that the system could not be called with."""
     if "\0" in (name := os.fspath(path)):
-        raise UsageError(f"{name!a} is no path: it has a NUL.")
+        raise UsageError(f"{name!a} is not a path: it has a NUL.")
     return Path(path)
 
 
