@@ -29,7 +29,7 @@ from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
-from amicrawl.meguri.format.strings import ArenaBuilder, pack_robots
+from amicrawl.meguri.format.strings import ArenaBuilder, pack_robots, string_at
 from amicrawl.meguri.format.verification import read_partition
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
 from amicrawl.urls import UrlKey, host_key, seed_key, url_key
@@ -370,6 +370,23 @@ def test_pack_makes_one_file_of_a_directory(directory: Path, tmp_path: Path) -> 
     assert as_json("pack", directory)["path"] == str(directory / "pack.meguri")
     with pytest.raises(InputError, match="is not a directory"):
         run("pack", out)
+
+
+@pytest.mark.parametrize("command", ["pack", "compact"])
+def test_a_file_without_compression_has_no_compressed_robots_body(command: str, tmp_path: Path) -> None:
+    """The format has such bodies follow the codec of their file, so other software would not read it."""
+    partition, body = crawled(), b"Disallow: /x\n" * 100
+    strings = bytearray(partition.arena)
+    partition.hosts["robots_ref"][0] = len(strings)
+    packed = pack_robots(body, Codec.ZSTD)
+    partition.arena = bytes([*strings, len(packed), *packed])
+    place = tmp_path / "frontier"
+    place.mkdir()
+    file = write(partition, place / "snap-1.meguri")
+    out = tmp_path / "out.meguri"
+    run(command, place if command == "pack" else file, "-o", out, "--codec", "none")
+    written = read_partition(out)
+    assert string_at(written.arena, int(written.hosts["robots_ref"][0])) == b"\1" + body
 
 
 def test_compact_keeps_what_was_found_gone_within_the_horizon_whenever_it_was_captured(

@@ -17,7 +17,7 @@ from amicrawl.frontier import SETTLED_COLUMNS, settled_at
 from amicrawl.meguri import Copies, Status, dump_pieces, partition_in, read_dump
 from amicrawl.meguri.format.faults import Malformed
 from amicrawl.meguri.format.operations import compact as compacted
-from amicrawl.meguri.format.operations import merge
+from amicrawl.meguri.format.operations import merge, with_raw_robots
 from amicrawl.meguri.format.schema import Codec
 from amicrawl.meguri.format.writer import PAGE_ROWS, WriteOptions, write_partition
 from amicrawl.terminal import harmless
@@ -61,7 +61,7 @@ def pack(
     """
     if not directory.is_dir():
         raise InputError(f"{directory} is not a directory. Give that of a frontier or of a crawl.")
-    partition = partition_in(directory)
+    partition = _read_for(codec, directory)
     target = directory / "pack.meguri" if out is None else out
     size = write_partition(partition, target, options=_options(codec, max_page_rows), disk=Disk())
     if as_json:
@@ -91,7 +91,7 @@ def compact(
     # What is beside `.` is found by its name alone.
     first = paths[0] if paths[0].name else paths[0].absolute()
     target = first.parent / "compact.meguri" if out is None else out
-    result, gone = _made_one(paths, gc=gc, older_than=older_than)
+    result, gone = _made_one(paths, codec=codec, gc=gc, older_than=older_than)
     size = write_partition(result, target, options=_options(codec, max_page_rows), disk=Disk())
     urls = len(result.urls["host_key"])
     if as_json:
@@ -110,10 +110,25 @@ def compact(
     )
 
 
-def _made_one(paths: Sequence[Path], *, gc: bool, older_than: int | None) -> tuple[Partition, int]:
+def _read_for(codec: str, path: Path) -> Partition:
+    """Return what *path* holds, as a file whose pages *codec* compresses has it."""
+    partition = partition_in(path)
+    if codec != "none":
+        return partition
+    try:
+        return with_raw_robots(partition)
+    except Malformed as error:
+        raise InputError(
+            f"{path} cannot be written without compression: {error.reason}. Leave out --codec."
+        ) from error
+
+
+def _made_one(
+    paths: Sequence[Path], *, codec: str, gc: bool, older_than: int | None
+) -> tuple[Partition, int]:
     """Return the rows of all *paths*, and how many gone ones were left out."""
     try:
-        merged = merge(*(partition_in(path) for path in paths))
+        merged = merge(*(_read_for(codec, path) for path in paths))
         spared = None if older_than is None else _settled_since(merged, hour_now() - older_than * _DAY)
         result = compacted(merged, spared=spared) if gc else merged
     except Malformed as error:

@@ -8,6 +8,7 @@ are not carried over: each was made for other rows. How a result is written is d
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +16,14 @@ import numpy as np
 from amicrawl.meguri.format.faults import FileFault, Malformed
 from amicrawl.meguri.format.partition import Partition
 from amicrawl.meguri.format.schema import HOST_COLUMNS, HOST_REFERENCES, URL_COLUMNS, URL_REFERENCES
-from amicrawl.meguri.format.strings import ArenaBuilder
+from amicrawl.meguri.format.strings import (
+    MOST_OVERLAP,
+    SMALL,
+    ArenaBuilder,
+    raw_robots,
+    string_at,
+)
+from amicrawl.meguri.format.varints import write_uvarint
 from amicrawl.meguri.shard import shard_of
 from amicrawl.meguri.states import Status
 
@@ -90,6 +98,25 @@ def deal(partition: Partition, shards: int, *, salt: int = 0) -> list[Partition]
         )
         for number in range(shards)
     ]
+
+
+def with_raw_robots(partition: Partition) -> Partition:
+    """Return *partition* for a file without compression, in which no robots.txt body may be compressed.
+
+    The bodies come behind the other strings; an entry that cannot be unpacked stays. Raises Malformed
+    where they are large beyond reason.
+    """
+    arena, hosts = bytearray(partition.arena), dict(partition.hosts)
+    refs, places = np.unique(hosts["robots_ref"], return_inverse=True)
+    for number, ref in enumerate(refs.tolist()):
+        raw = raw_robots(string_at(partition.arena, ref) or b"")
+        if raw is not None:
+            refs[number] = len(arena)
+            arena += write_uvarint(len(raw)) + raw
+        if len(arena) > MOST_OVERLAP * len(partition.arena) + SMALL:
+            raise Malformed("its robots.txt bodies unpack to far more than all of its strings")
+    hosts["robots_ref"] = refs[places]
+    return replace(partition, arena=bytes(arena), hosts=hosts)
 
 
 def _ranged(partition: Partition) -> Partition:

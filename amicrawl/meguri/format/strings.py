@@ -227,6 +227,16 @@ def unpack_robots(blob: bytes, codec: Codec) -> bytes:
     raise Malformed(f"a robots.txt entry is packed in the unknown way {mode}")
 
 
+def raw_robots(blob: bytes) -> bytes | None:
+    """Return the entry *blob*, if it is of a compressed body, as a file without compression has it."""
+    if not blob.startswith(bytes([_COMPRESSED])):
+        return None
+    try:
+        return pack_robots(unpack_robots(blob, Codec.ZSTD), Codec.NONE)
+    except Malformed:
+        return None
+
+
 def _decompressed(packed: bytes) -> bytes:
     opened = zstandard.ZstdDecompressor(max_window_size=MOST_ROBOTS_BYTES).decompressobj()
     body = bytearray()

@@ -12,10 +12,10 @@ from meguri.format.frontier_files import empty_partition
 from meguri.format.golden_dumps import VECTOR_FILES, partition_of, selected, sha256_of
 
 from amicrawl.meguri.format.faults import FileFault, Malformed
-from amicrawl.meguri.format.operations import compact, merge
+from amicrawl.meguri.format.operations import compact, merge, with_raw_robots
 from amicrawl.meguri.format.partition import columns_of
-from amicrawl.meguri.format.schema import HOST_ROW, ROW
-from amicrawl.meguri.format.strings import ArenaBuilder, annex_at, string_at
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.strings import ArenaBuilder, annex_at, pack_robots, string_at
 from amicrawl.meguri.format.verification import read_partition
 
 if TYPE_CHECKING:
@@ -147,3 +147,31 @@ def test_annexes_travel_with_their_strings() -> None:
     redirect = int(partition.urls["redirect_ref"][1])
     assert (string_at(arena, redirect), annex_at(arena, redirect)) == (b"http://a/", None)
     assert sha256_of(compact(partition)) == sha256_of(partition)
+
+
+BODY = b"Disallow: /x\n" * 100
+
+
+def _with_robots(*entries: bytes) -> Partition:
+    strings = ArenaBuilder()
+    hosts = np.zeros(len(entries), HOST_ROW)
+    hosts["host_key"] = range(len(entries))
+    hosts["robots_ref"] = [strings.add(entry) if entry else 0 for entry in entries]
+    partition = empty_partition()
+    partition.hosts, partition.arena = columns_of(hosts), strings.arena()
+    return partition
+
+
+def test_without_compression_no_robots_body_is_compressed() -> None:
+    packed = pack_robots(BODY, Codec.ZSTD)
+    given = (packed, b"", b"\1Allow: /", packed, b"\0", b"\2no zstd")
+    raw = with_raw_robots(_with_robots(*given))
+    found = [string_at(raw.arena, ref) or b"" for ref in raw.hosts["robots_ref"].tolist()]
+    assert found == [b"\1" + BODY, b"", b"\1Allow: /", b"\1" + BODY, b"\0", b"\2no zstd"]
+    assert raw.hosts["robots_ref"][0] == raw.hosts["robots_ref"][3]
+
+
+def test_robots_bodies_cannot_fill_the_memory() -> None:
+    bombs = [pack_robots(bytes([at]) * (8 << 20), Codec.ZSTD) for at in range(4)]
+    with pytest.raises(Malformed, match=r"robots.txt bodies"):
+        with_raw_robots(_with_robots(*bombs))
