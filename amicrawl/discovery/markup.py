@@ -12,12 +12,11 @@ Of scripts, what they name by literals (`scripts.py`) is here; what a program pu
 from __future__ import annotations
 
 import re
-from html import unescape
-from html.entities import html5
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from amicrawl.discovery import css, scripts
+from amicrawl.discovery.character_references import in_attribute
 from amicrawl.discovery.coding import UTF_8, text_in
 from amicrawl.discovery.kinds import Found, Kind, kind_of_relation
 
@@ -78,9 +77,6 @@ _IMAGE_OF_PAGE = frozenset(
 )
 """What a `meta` is called that names a picture of the page, for previews and tiles."""
 
-_ENTITY = re.compile(
-    r"&(?:#[0-9]{1,8};?|#[xX][0-9A-Fa-f]{1,7};?|([A-Za-z][A-Za-z0-9]{0,31})(;|(?![=A-Za-z0-9])))"
-)
 _REFRESH = re.compile(
     r"""(?i)\s*[0-9.]+\s*(?:[;,]\s*|\s)(?:url\s*=\s*)?(?:"([^"]*)|'([^']*)|([^\s"'].*))""", re.DOTALL
 )
@@ -197,7 +193,7 @@ class Document:
 
     def _value(self, attributes: Attributes, name: bytes) -> str:
         text = text_in(attributes.get(name, b""), self._charset)
-        return _ENTITY.sub(_character, text) if "&" in text else text
+        return in_attribute(text) if "&" in text else text
 
     def _base(self, attributes: Attributes) -> Iterator[Found]:
         if not self.base:
@@ -307,10 +303,3 @@ _SETS = {
     b"source": ((b"srcset", "source srcset"), (b"data-srcset", "source data-srcset")),
     b"link": ((b"imagesrcset", "link imagesrcset"),),
 }
-
-
-def _character(entity: re.Match[str]) -> str:
-    if entity[1] is None:
-        return unescape(entity[0])
-    # Not `unescape`: in an attribute, `&copy=1` is a parameter called copy.
-    return html5.get(entity[1] + entity[2], entity[0])

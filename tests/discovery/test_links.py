@@ -53,6 +53,22 @@ def test_two_slashes_or_more_begin_a_host(reference: str, url: str | None) -> No
     assert [link.url for link in links] == ([url] if url else [])
 
 
+@pytest.mark.parametrize(
+    ("reference", "query"),
+    [
+        ("&amp;copy=1", "&copy=1"),
+        ("&copy=1", "&copy=1"),
+        ("&copy;=1", "©=1"),
+        ("&#38;b", "&b"),
+        ("&#x26b", "ɫ"),
+        ("&#0000000038;b", "&b"),
+        ("&#x0000000026;b", "&b"),
+    ],
+)
+def test_references_to_characters_are_resolved_as_browsers_do(reference: str, query: str) -> None:
+    assert urls(f"<a href='/x?a{reference}'>".encode()) == [f"https://a.example/x?a{query}"]
+
+
 def test_a_url_is_given_once_a_kind() -> None:
     payload = b"<a href=x.png><img src=x.png><a href=/start/x.png><img src='x.png#a'>"
     assert [tuple(link)[:2] for link in extract(payload, url=HERE, content_type="text/html")] == [

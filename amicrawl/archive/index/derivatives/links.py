@@ -15,8 +15,9 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.archive.index.derivatives.page import attributes_of, characters
+from amicrawl.archive.index.derivatives.page import attributes_of
 from amicrawl.discovery import css
+from amicrawl.discovery.character_references import in_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -153,7 +154,7 @@ class _PageReader:
 
     def raw(self, name: str, written: str) -> None:
         if name == "title" and not self._svg and not self._title:
-            self._title = _cut(" ".join(characters(written).split()))
+            self._title = _cut(" ".join(in_text(written).split()))
         elif name == "style":
             for text, _, _ in css.references(written[:LONGEST_STYLE]):
                 self._keep(self._links, {"path": "STYLE/#text", "href": _shown(text)})
@@ -186,7 +187,7 @@ class _PageReader:
 
     def _end_anchor(self) -> None:
         if self.anchor is not None and self.anchor_text:
-            text = _cut(" ".join(characters("".join(self.anchor_text)).split()))
+            text = _cut(" ".join(in_text("".join(self.anchor_text)).split()))
             if text:
                 self.anchor["text"] = text
                 self._room -= len(text)

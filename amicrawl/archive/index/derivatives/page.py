@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import re
 from functools import cached_property
-from html import unescape
-from html.entities import html5
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.discovery import charset_of
+from amicrawl.discovery.character_references import in_attribute, in_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -65,11 +64,6 @@ _ATTRIBUTE = re.compile(
     r"([^ \t\n\r\f/>=][^ \t\n\r\f/>=]*+)"
     r"""(?:[ \t\n\r\f]*+=[ \t\n\r\f]*+(?:"([^"]*+)"|'([^']*+)'|([^ \t\n\r\f>]*+)))?"""
 )
-# Longer numbers stand for no character; `unescape` would turn a million digits into a number first.
-_NUMBER = r"#(?:[xX]0*+[0-9A-Fa-f]{0,7}|0*+[0-9]{0,8});?"
-_CHARACTER = re.compile(rf"&(?:{_NUMBER}|[A-Za-z][A-Za-z0-9]{{1,31}};?)")
-_IN_ATTRIBUTE = re.compile(rf"&(?:{_NUMBER}|([A-Za-z][A-Za-z0-9]{{1,31}})(;|(?![A-Za-z0-9=])))")
-"""In an attribute a name without a semicolon is one only if no `=` follows: `?a=1&copy=2` is a query."""
 
 
 Piece = tuple[str | None, str | None, str | None, str | None, str | None, str | None]
@@ -138,19 +132,8 @@ def attributes_of(written: str) -> dict[str, str]:
         name = written_name.lower()
         if name not in found:
             value = in_two or in_one or bare
-            found[name] = _IN_ATTRIBUTE.sub(_character, value) if "&" in value else value
+            found[name] = in_attribute(value) if "&" in value else value
     return found
-
-
-def characters(written: str) -> str:
-    """Return text as *written* with its character references resolved."""
-    return _CHARACTER.sub(lambda match: unescape(match[0]), written) if "&" in written else written
-
-
-def _character(reference: re.Match[str]) -> str:
-    if reference[1] is None:
-        return unescape(reference[0])
-    return html5.get(reference[1] + reference[2], reference[0])
 
 
 _PAGES = ("text/html", "application/xhtml+xml")
@@ -223,7 +206,7 @@ def text_of_page(pieces: Iterable[Piece]) -> str:
     is_kept = False
     for text, end, _, name, _, raw in pieces:
         if text:
-            line.append(characters(text) if "&" in text else text)
+            line.append(in_text(text))
         if (written := name or end) is None:
             continue
         element = written.lower()
@@ -236,7 +219,7 @@ def text_of_page(pieces: Iterable[Piece]) -> str:
         elif element in _SPACED:
             line.append(" ")
         if raw and element not in _HIDDEN:
-            line.append(characters(raw))
+            line.append(in_text(raw))
     lines.append(_line_of("".join(line), is_kept=is_kept))
     return "\n".join(filter(None, lines))
 

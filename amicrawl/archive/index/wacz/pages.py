@@ -18,7 +18,8 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from amicrawl.archive.index.derivatives.page import characters, decoded_page, tags
+from amicrawl.archive.index.derivatives.page import decoded_page, tags
+from amicrawl.discovery.character_references import in_text
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def title_of(content: bytes, content_type: str = "") -> str:
             pictures += name is not None and not (written or "").endswith("/")
             pictures -= end is not None
         elif element == "title" and raw is not None and pictures <= 0:
-            return " ".join(characters(raw[: 4 * LONGEST_TITLE]).split())[:LONGEST_TITLE]
+            return " ".join(in_text(raw[: 4 * LONGEST_TITLE]).split())[:LONGEST_TITLE]
     return ""
 
 
