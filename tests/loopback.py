@@ -144,7 +144,10 @@ def command(
 
 
 def _spider(name: str, arguments: Sequence[str], settings: Mapping[str, str] | None) -> list[str]:
-    line = [sys.executable, "-m", "scrapy", "crawl", name]
+    # Scrapy's command line has an event loop before it has the spider; a parent would start itself anew.
+    is_parent = any(argument.startswith("processes=") for argument in arguments)
+    program = ["-P", "-m", warm_processes.START] if is_parent else ["-m", "scrapy", "crawl"]
+    line = [sys.executable, *program, name]
     for argument in arguments:
         line += ["-a", argument]
     for setting, value in {**QUICK, **(settings or {})}.items():

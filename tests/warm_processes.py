@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 PROJECT = Path(__file__).parents[1]
-MODULES = frozenset({"scrapy", "amicrawl"})
+START = "amicrawl.crawl.start"
+"""The module that is `scrapy crawl` without the rest of Scrapy's command line."""
+MODULES = frozenset({"scrapy", "amicrawl", START})
 SCRIPT = str(Path(sys.executable).with_name("amicrawl"))
 _BY_PACKAGE = {
     "amicrawl": "cli cli.crawl fetch.name_servers fetch.tls record.table seed.parquet",
@@ -98,6 +100,7 @@ class Popen(subprocess.Popen[Any]):
         ends = (given["p2cread"], given["c2pwrite"], given["errwrite"])
         request = {
             "line": [os.fspath(word) for word in line[_begin(line) :]],
+            "is_safe": line[1:2] == ["-P"],
             "directory": str(Path(os.fsdecode(given["cwd"] or ".")).absolute()),
             "environment": environment,
             "in_session": bool(given["start_new_session"]),
@@ -142,10 +145,14 @@ def run(
 def _is_forkable(line: Any, environment: Mapping[str, str]) -> bool:
     if not sys.platform.startswith("linux") or not isinstance(line, list):
         return False
-    is_module = line[:2] == [sys.executable, "-m"] and line[2] in MODULES
-    if not is_module and os.fspath(line[0]) != SCRIPT and not _is_of_a_script(line):
+    if not _is_of_a_module(line) and os.fspath(line[0]) != SCRIPT and not _is_of_a_script(line):
         return False
     return _interpreter_settings(environment) == _interpreter_settings(os.environ)
+
+
+def _is_of_a_module(line: Sequence[Any]) -> bool:
+    options, named = (2, 3) if line[1:2] == ["-P"] else (1, 2)
+    return bool(line[0] == sys.executable and line[options] == "-m") and line[named] in MODULES
 
 
 def _is_of_a_script(line: Sequence[Any]) -> bool:
@@ -154,7 +161,9 @@ def _is_of_a_script(line: Sequence[Any]) -> bool:
 
 def _begin(line: Sequence[Any]) -> int:
     """Return where in *line* the arguments of the program begin, of which the first is its name."""
-    return 0 if os.fspath(line[0]) == SCRIPT else 1 if _is_of_a_script(line) else 2
+    if os.fspath(line[0]) == SCRIPT:
+        return 0
+    return 1 if _is_of_a_script(line) else line.index("-m") + 1
 
 
 def _interpreter_settings(environment: Mapping[str, str]) -> dict[str, str]:
@@ -255,9 +264,11 @@ def _become(request: Mapping[str, Any], path: Sequence[str]) -> None:
     sys.argv[:] = request["line"]
     is_path = _is_path(sys.argv[0])
     first = str(Path(sys.argv[0]).parent.absolute()) if is_path else request["directory"]
-    sys.path[:] = [first, *filter(None, further.split(os.pathsep)), *path]
+    firsts = [] if request["is_safe"] else [first]
+    sys.path[:] = [*firsts, *filter(None, further.split(os.pathsep)), *path]
     # What starts itself anew does so with the whole line.
-    sys.orig_argv[:] = [sys.executable, *([] if is_path else ["-m"]), *sys.argv]
+    options = ["-P"] if request["is_safe"] else []
+    sys.orig_argv[:] = [sys.executable, *options, *([] if is_path else ["-m"]), *sys.argv]
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         was = getattr(sys, f"__{name}__")
@@ -311,6 +322,7 @@ def _run(program: str) -> int:
         if _is_path(program):
             runpy.run_path(program, run_name="__main__")
         else:
+            sys.modules.pop(program, None)  # it is there for those that import it, too
             runpy.run_module(program, run_name="__main__", alter_sys=True)
     except SystemExit as ended:
         if ended.code is None or isinstance(ended.code, int):

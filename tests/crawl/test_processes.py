@@ -170,7 +170,8 @@ def test_a_list_is_crawled_by_two_processes_into_one_directory(web: Web, tmp_pat
     seeds = seeds_of(web, tmp_path)
     seeds.write_text(seeds.read_text() + "http://[/\nsome words\n")
     out = tmp_path / "out"
-    done = crawl(seeds, out, arguments=["processes=2"])
+    line = command(seeds, out, arguments=["processes=2"])
+    done = run([sys.executable, "-m", "scrapy", "crawl", *line[line.index("seeds") :]])
     assert done.returncode == ExitCode.DONE, done.stderr
     requested = web.requested()
     expected = {

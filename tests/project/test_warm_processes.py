@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 import warm_processes
 from loopback import RawServer, environment, page, write_lines
-from warm_processes import PRELOADED, SCRIPT
+from warm_processes import PRELOADED, SCRIPT, START
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,6 +30,7 @@ def test_what_is_imported_beforehand_is_there() -> None:
         [sys.executable, "-m", "amicrawl", "inspect", "nothing there"],
         [SCRIPT, "crawl", "--no-such-option"],
         [sys.executable, "-m", "scrapy", "settings", "--get", "AMICRAWL_DELAY"],
+        [sys.executable, "-P", "-m", START, "seeds", "--nolog"],
     ],
 )
 def test_a_fork_says_what_a_process_says(tmp_path: Path, line: Sequence[str]) -> None:
