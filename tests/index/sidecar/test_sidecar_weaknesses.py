@@ -82,6 +82,18 @@ def test_a_page_is_judged_by_its_own_status_whatever_its_twin_had(
     assert found[200].soft_404 > 0.5
 
 
+def test_a_payload_is_read_in_the_charset_at_the_end_of_a_long_declaration(
+    characteriser: Characteriser,
+) -> None:
+    content = b"<html><body><p>" + "дом и сад".encode("koi8-r") * 3 + b"</p></body></html>"
+    parameter = f"text/html; x={'y' * 300}; charset="
+    found = [
+        characteriser.findings(Subject(content, content_type=parameter + charset)).charset
+        for charset in ("koi8-r", "iso-8859-5", "koi8-r")
+    ]
+    assert found[0] == found[2] != found[1]
+
+
 class _Says:
     """A detector that gives one result."""
 

@@ -319,11 +319,15 @@ def _is_marked_up(kind: str, subject: Subject) -> bool:
 
 
 def _key(subject: Subject) -> _Key:
+    declared = subject.content_type
     return (
         # Payloads are made by strangers: no cheaper hash keeps them from being taken for each other.
         hashlib.sha256(subject.content).digest(),
         subject.is_whole,
-        subject.content_type[:256],
+        # A long one would fill the memory, and what it ends with may be the charset.
+        declared
+        if len(declared) <= 256
+        else hashlib.sha256(declared.encode("utf-8", "replace")).hexdigest(),
         subject.language_hint,
         subject.top_level_domain,
         subject.name_ending[:16],
