@@ -19,6 +19,7 @@ from amicrawl.discovery import css, scripts
 from amicrawl.discovery.character_references import in_attribute
 from amicrawl.discovery.coding import UTF_8, text_in
 from amicrawl.discovery.kinds import Found, Kind, kind_of_relation
+from amicrawl.urls import resolve
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -69,6 +70,9 @@ _CLOSED = re.compile(rb"(?:\A|[ \t\n\r\f\"'])/\Z")
 """What a tag ends in that is its element's end as well: a slash that is part of no value."""
 _MOST_NESTED = 3
 """Documents in the `srcdoc` of a document, one in the other, that are looked at."""
+_WHOLE = re.compile(r"\s*https?://", re.IGNORECASE)
+_LONGEST_BASE = 4096
+"""Characters of a base address in a `srcdoc`; with a longer one, each reference would be as long."""
 _IMAGE_OF_PAGE = frozenset(
     {
         *(b"og:image", b"og:image:url", b"og:image:secure_url", b"twitter:image", b"twitter:image:src"),
@@ -220,9 +224,13 @@ class Document:
 
     def _iframe(self, attributes: Attributes) -> Iterator[Found]:
         if b"srcdoc" in attributes and self._nested < _MOST_NESTED:
-            # Its addresses are relative to this document's base, unless it has one of its own.
-            inside = self._value(attributes, b"srcdoc").encode("utf-8", "surrogateescape")
-            yield from Document(inside, UTF_8, self._nested + 1).found()
+            content = self._value(attributes, b"srcdoc").encode("utf-8", "surrogateescape")
+            inside = Document(content, UTF_8, self._nested + 1)
+            for reference, kind, where in inside.found():
+                # Addresses are relative to this document's base, unless there is a whole one in it.
+                has_base = len(inside.base) < _LONGEST_BASE and _WHOLE.match(inside.base)
+                is_here = not has_base or reference.lstrip()[:1] == "#"
+                yield reference if is_here else resolve(inside.base, reference), kind, where
 
     def _meta(self, attributes: Attributes) -> Iterator[Found]:
         called = attributes.get(b"property") or attributes.get(b"name")

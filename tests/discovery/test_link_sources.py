@@ -51,6 +51,11 @@ SOURCES = [
     ("text/html", b"<link rel=preload as=image imagesrcset='1.png 1x, 2.png 2x'>", "1.png 2.png"),
     ("text/html", b"<noframes><a href=n><img src=n.png></noframes>", "n n.png"),
     ("text/html", b"<iframe srcdoc='<img src=&quot;s.png&quot;><a href=t>&lt;b>'></iframe>", "s.png t"),
+    (
+        "text/html",
+        b"<base href=/a/><iframe srcdoc='<base href=https://a.example/b/><img src=s><a href=#t>'>",
+        "/b/s",
+    ),
     ("text/html", b"<meta property=og:image content=o><meta name='Twitter:Image' content=t>", "o t"),
     ("text/html", b"<meta property=og:url content=u><meta name=description content=d>", ""),
     ("text/html", b"<bgsound src=b.mid><layer src=l><ilayer src=i></layer>", "b.mid i l"),
