@@ -116,7 +116,8 @@ class PageExchanges:
         if self._document is not None and request.method == "GET":
             document, self._document = self._document, None
             return reply_of(document)
-        if self._closing:
+        if self._closing or self._crawl.run.recorder.fault is not None:
+            # What no archive can take any more is not requested.
             return ProxyReply(503)
         self.requests += 1
         request = request._replace(fields=self._crawl.as_sent(request.fields))

@@ -99,7 +99,7 @@ class BrowserOfGuest(CrawlExtension):
     async def _respond(self, request: BrowserRequest) -> ProxyReply:
         """Carry *request* out and return what the browser gets."""
         target = fetchable(request.url)
-        if isinstance(target, Refused) or self._wire is None:
+        if isinstance(target, Refused) or self._wire is None or self._run.recorder.fault is not None:
             return ProxyReply(0)
         provenance = OF_SEED if kind_of(request) == "document" else _REQUISITE
         is_socket = request.field(b"upgrade").lower() == b"websocket"

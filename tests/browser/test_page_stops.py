@@ -1,4 +1,4 @@
-"""A crawl in a browser that stood still, as with the lid of a laptop: its pages are shown as a whole."""
+"""Crawls in a browser that stand still, as with the lid of a laptop, or cannot write any more."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ import warm_processes
 from archive_reading import records, rows
 from browser.browsing_site import SETTINGS, needs_chromium, path_of, response
 from loopback import PROJECT, RawServer, environment, site_command
+
+from amicrawl.errors import ExitCode
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -65,3 +67,29 @@ def test_a_page_that_was_open_while_the_crawl_stood_still_is_shown_as_a_whole(
         if each.rec_headers.get("WARC-Target-URI", "") == f"urn:pageinfo:{server.url}/"
     ]
     assert info["ended"] == "quiet"
+
+
+MANY = b"""<title>Many</title><script>
+(async () => { for (let n = 0; n < 40; n++) await fetch("/r" + n).catch(() => 0); })();
+</script>"""
+
+
+def test_an_open_page_requests_nothing_more_once_the_output_has_failed(tmp_path: Path) -> None:
+    crawls: list[psutil.Process] = []
+
+    def respond(head: bytes) -> bytes:
+        if path_of(head) == "/r3":
+            crawls[0].rlimit(psutil.RLIMIT_FSIZE, (1, 1))
+        return response(MANY) if path_of(head) == "/" else response(b"more", "text/plain")
+
+    settings = {**SETTINGS, "AMICRAWL_ROBOTS": "ignore"}
+    with RawServer(respond, keep_open=True) as server:
+        crawling = warm_processes.Popen(
+            site_command(f"{server.url}/", tmp_path / "out", settings=settings),
+            cwd=PROJECT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        crawls.append(psutil.Process(crawling.pid))
+        _, said = crawling.communicate(timeout=90)
+        requested = {path_of(head) for head in server.requests}
+    assert crawling.returncode == ExitCode.OUTPUT, said
+    assert "/r4" not in requested
