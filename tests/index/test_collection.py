@@ -21,19 +21,25 @@ from index.archive_files import gzip_member, http, unexpected, warc
 from index.page_making import DATE, record, records, write_pages
 from typer.testing import CliRunner
 
+from amicrawl.archive.index.collection.collecting import Collected, do_waiting
+from amicrawl.archive.index.collection.file import FileOutcome, ReadProgress
 from amicrawl.archive.index.collection.products import FileJob, LineMaker, SeenRecord
 from amicrawl.archive.index.derivatives.file import LeftOutError, Maker
 from amicrawl.archive.index.sidecar.detectors import Characteriser, Detectors
 from amicrawl.archive.index.sidecar.file import MergedIndex, Sidecar
 from amicrawl.archive.index.sidecar.media_type import Signatures
 from amicrawl.archive.index.sidecar.subject import subject_of
+from amicrawl.archive.workers import JobDone, JobProgress
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError
 from amicrawl.reading.records import read_records
 
 if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
     from typer.testing import Result
 
+    from amicrawl.archive.index.collection.collecting import RunState
     from amicrawl.archive.index.collection.products import Product
     from amicrawl.archive.index.sidecar.findings import TypeIdentity
 
@@ -552,3 +558,26 @@ def test_a_step_that_fails_leaves_no_mark_of_an_earlier_one(tmp_path: Path, step
 def test_a_patience_that_no_clock_can_count_is_refused(tmp_path: Path) -> None:
     done = run(tmp_path, "-o", tmp_path / "out", "--patience", "99999999999999")
     assert (done.exit_code, done.exception.__class__) == (2, SystemExit)
+
+
+def test_progress_costs_no_more_per_file_however_many_there_are(tmp_path: Path) -> None:
+    def shown(files: int) -> tuple[list[RunState], float]:
+        jobs = [FileJob(Path(f"{n}"), f"{n}", tmp_path, ("cdxj",), f"{n}") for n in range(files)]
+        states: list[RunState] = []
+
+        def run(waiting: Sequence[FileJob]) -> Generator[JobProgress[Any] | JobDone[Any, FileOutcome]]:
+            for job in waiting:
+                yield JobProgress(job, ReadProgress(0, 1))
+                yield JobProgress(job, ReadProgress(0, 2))
+                yield JobDone(job, FileOutcome(str(job.source), 0, 0, records=3, lost=0))
+
+        began = time.process_time()
+        do_waiting(run, jobs, Collected(), show=states.append, came=lambda *_: None)
+        return states, time.process_time() - began
+
+    few, took = shown(500)
+    assert [state.records for state in few[:6]] == [0, 1, 2, 3, 4, 5]
+    assert (few[-1].records, few[-1].done) == (1500, 500)
+    many, took_many = shown(5000)
+    assert many[-1].records == 15_000
+    assert took_many < 30 * max(took, 0.01)

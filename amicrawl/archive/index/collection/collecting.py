@@ -50,6 +50,7 @@ FAILED = "failed"
 """What a step says, and why, that could not be taken."""
 _REPORT_VERSION = 1
 _INDEXES = frozenset({"cdxj", "merged"})
+_NOTHING = ReadProgress(0, 0)
 _LOST_IN_STEPS = (FAILED, "rejects", "skipped", "damaged")
 
 
@@ -245,7 +246,9 @@ class _Results:
         self._show = show
         self._came = came
         self._sizes = {job.stem: job.source_bytes for job in waiting}
+        self._total = sum(self._sizes.values())
         self._at: dict[str, ReadProgress] = {}
+        self._read = self._records = 0
         self._before = len(collected.before)
         self._done = self._failed = 0
         self._began = time.monotonic()
@@ -273,7 +276,10 @@ class _Results:
                 self._add_lost(workers.Lost(job, str(error), None, InputError.__name__))
 
     def _add_progress(self, job: Job, at: ReadProgress) -> None:
+        before = self._at.get(job.stem, _NOTHING)
         self._at[job.stem] = at
+        self._read += at.offset - before.offset
+        self._records += at.records - before.records
         self._show(self._state())
 
     def _add_done(self, job: Job, outcome: FileOutcome) -> None:
@@ -301,9 +307,9 @@ class _Results:
             files=len(self._sizes) + self._before,
             done=self._done + self._before,
             failed=self._failed,
-            read=sum(at.offset for at in self._at.values()),
-            total=sum(self._sizes.values()),
-            records=sum(at.records for at in self._at.values()),
+            read=self._read,
+            total=self._total,
+            records=self._records,
             seconds=time.monotonic() - self._began,
         )
 
