@@ -1,15 +1,17 @@
 r"""Expression: one regular expression that URLs are searched for, in bounded time.
 
-The language is Python's, with `\d`, `\w` and `\b` of ASCII. RE2 does the searching, in time that grows
-with the URL and no faster. What RE2 does not know (look-around, back-references, thousands of
-repetitions) is searched by the `regex` module, which is given `SECONDS` for a URL: one that takes longer
-counts as not found, and an expression to which that happens too often is not searched for any more.
+The language is Python's, with `\d`, `\w` and `\b` of ASCII, and `[[:alpha:]]` as POSIX has it. RE2 does
+the searching, in time that grows with the URL and no faster. What RE2 does not know (look-around,
+back-references, thousands of repetitions) is searched by the `regex` module, which is given `SECONDS`
+for a URL: one that takes longer counts as not found, and an expression to which that happens too often
+is not searched for any more.
 """
 
 from __future__ import annotations
 
 import logging
 import re
+import warnings
 from typing import TYPE_CHECKING
 from urllib.parse import quote_from_bytes
 
@@ -52,7 +54,8 @@ class Expression:
         if not text or len(text) > LONGEST:
             raise UsageError(f"an expression has 1 to {LONGEST} characters, not {len(text)}")
         try:
-            re.compile(text, re.ASCII)
+            with warnings.catch_warnings(action="ignore", category=FutureWarning):
+                re.compile(text, re.ASCII)
             search = searching(text)
             if search is None and _written_out(text) > MOST_REPEATED:
                 raise UsageError(f"{text!r} repeats more than {MOST_REPEATED:,} characters")

@@ -231,3 +231,12 @@ def test_repetitions_without_a_lower_bound_mean_what_they_mean_in_python(express
     ours, plain = Expression(expression), re.compile(expression, re.ASCII)
     for url in ("http://a.example/page/12/", "http://a.example/aa/", "http://a.example/x{,3}/"):
         assert ours.found_in(url) == bool(plain.search(url)), url
+
+
+@pytest.mark.parametrize("expression", ["/[[:alpha:]]+$", "/[[:alpha:]]+(?=$)"])
+def test_a_posix_class_is_one_and_gives_no_warning_of_python(expression: str) -> None:
+    """Python takes it for a set and a bracket, with a warning, and the tests end with any."""
+    compiled = Expression(expression)
+    assert compiled.found_in("http://example.org/page")
+    assert not compiled.found_in("http://example.org/:]")
+    assert not compiled.found_in("http://example.org/1")
