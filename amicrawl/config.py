@@ -276,7 +276,7 @@ class CrawlConfig(BaseModel, frozen=True, extra="forbid"):
     browsers send them). Scrapy's `DEFAULT_REQUEST_HEADERS` overrides it."""
     identity: Identity | None = None
     """When two URLs are the same: `exact` (equal strings) or `canonical` (equal canonical forms).
-    Default: `exact` for the spider `seeds`, `canonical` for all others."""
+    Default: `exact` for the spiders `seeds` and `queue`, `canonical` for all others."""
 
     direct: Direct = Direct.AUTO
     """Fetch rows that no callback reads without Scrapy's engine: `auto` (if no other downloader
