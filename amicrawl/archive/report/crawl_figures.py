@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from amicrawl.archive.report.crawl_change import UrlHashes, change_between
+from amicrawl.archive.report.index_batches import index_batches
 from amicrawl.capture import Failure
-from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.listing import TABLE_NAME, CrawlHistory, read_crawl_json, read_history
-from amicrawl.record import NAMES, opened_index_files, rows_in, unkept_sentences
+from amicrawl.errors import DamagedFileError
+from amicrawl.listing import CrawlHistory, read_crawl_json, read_history
+from amicrawl.record import unkept_sentences
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
@@ -46,13 +46,6 @@ _MOST_NAMES = 10_000
 """Media types, and reasons, that are distinguished: a server may say another type each time."""
 _NOT_REQUESTED = frozenset(str(failure) for failure in Failure if failure.never_requested)
 _DIRECTORY = r"^[a-zA-Z][a-zA-Z0-9+.-]*://(?:[^/?#@]*@)?(?P<host>[^/?#]*)(?P<path>(?:/[^/?#]*){0,2}/)?"
-COLUMNS = (
-    *("url", "host", "status", "fetched_at", "content_type", "body_length", "unchanged", "error"),
-    *("truncated", "original_url", "duration_ms", "digest"),
-)
-"""What is read of an index."""
-ROWS = 65_536
-"""Rows of a batch."""
 ELSEWHERE = "(other)"
 """What hosts, directories, types and reasons beyond the first many thousands are counted as."""
 
@@ -139,12 +132,12 @@ def figures_of(directory: Path, *, older: Path | None = None) -> CrawlFigures:
     before = None
     if older is not None:
         read = UrlHashes()
-        for batch in _batches(older, figures.notes):
+        for batch in index_batches(older, figures.notes):
             read.add(batch)
         before = read.sorted()
         del read
     hashes = UrlHashes() if before is not None else None
-    for batch in _batches(directory, figures.notes):
+    for batch in index_batches(directory, figures.notes):
         add_batch(figures, batch)
         if hashes is not None:
             hashes.add(batch)
@@ -154,44 +147,8 @@ def figures_of(directory: Path, *, older: Path | None = None) -> CrawlFigures:
     return figures
 
 
-def _batches(directory: Path, notes: list[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the index in *directory*, and of journals that are not in it yet."""
-    damaged: list[object] = []
-    with opened_index_files(directory) as (tables, unread):
-        if not tables and not unread:
-            raise InputError(
-                f"{directory} has no {TABLE_NAME}: it is not the output directory of a crawl. Give one."
-            )
-        for index in tables:
-            yield from map(without_nulls, index.batches(COLUMNS, rows=ROWS))
-        for journal in unread:
-            rows = rows_in(journal, on_damage=damaged.append)
-            while block := list(islice(rows, ROWS)):
-                yield batch_of([dict(zip(NAMES, row, strict=True)) for row in block])
-    if damaged:
-        notes.append(f"{len(damaged):,} damaged lines of journals in {directory} are not counted")
-
-
-def without_nulls(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return *batch* with what stands for unknown values; an index of ours has none but in `ttfb_ms`."""
-    unknown: dict[pa.DataType, Any] = {pa.string(): "", pa.bool_(): False}
-    columns: list[Any] = [
-        column.fill_null(unknown.get(column.type, 0)) if column.null_count else column
-        for column in batch.columns
-    ]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-
-
-def batch_of(rows: list[dict[str, Any]]) -> pa.RecordBatch:
-    """Return COLUMNS of *rows*, as a journal has them."""
-    from amicrawl.record import CAPTURES  # noqa: PLC0415  # Arrow's schema, where a journal is read
-
-    columns = [pa.array([row[name] for row in rows], CAPTURES.field(name).type) for name in COLUMNS]
-    return pa.RecordBatch.from_arrays(columns, names=list(COLUMNS))
-
-
 def add_batch(figures: CrawlFigures, batch: pa.RecordBatch) -> None:
-    """Count *batch*, which has COLUMNS and no nulls, into *figures*."""
+    """Count *batch*, one of those of `index_batches`, into *figures*."""
     status = _numbers(batch, "status")
     fetched = _numbers(batch, "fetched_at")
     sizes = _numbers(batch, "body_length")
@@ -283,7 +240,7 @@ def _add_hosts(
     np.maximum.at(lasts, codes[are_known], fetched[are_known])
     # A line of a list that is not a URL has no host.
     for place, name in ((place, name) for place, name in enumerate(names) if name):
-        kept = name if name in figures.hosts or len(figures.hosts) < _MOST_HOSTS else ELSEWHERE
+        kept = _kept(name, figures.hosts, _MOST_HOSTS)
         host = figures.hosts.setdefault(kept, HostFigures(first=int(firsts[place])))
         host.rows += int(rows[place])
         host.bytes += int(octets[place])
@@ -295,15 +252,9 @@ def _add_hosts(
 def _add_types(
     figures: CrawlFigures, batch: pa.RecordBatch, status: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> None:
-    coded: Any = batch.column("content_type").dictionary_encode()
-    codes, names = _codes(coded)[status > 0], coded.dictionary.to_pylist()
-    rows = np.bincount(codes, minlength=len(names))
-    octets = np.bincount(codes, weights=sizes[status > 0], minlength=len(names))
-    for place in np.flatnonzero(rows).tolist():
-        kind = names[place].partition(";")[0].strip().lower()[:100] or "(not stated)"
-        kind = _kept(kind, figures.types)
-        before = figures.types.get(kind, (0, 0))
-        figures.types[kind] = (before[0] + int(rows[place]), before[1] + int(octets[place]))
+    for name, rows, octets in _sums(batch.column("content_type"), sizes, status > 0):
+        kind = name.partition(";")[0].strip().lower()[:100] or "(not stated)"
+        _grow(figures.types, _kept(kind, figures.types), rows, octets)
 
 
 def _add_reasons(figures: CrawlFigures, batch: pa.RecordBatch, reasons: dict[str, list[int]]) -> None:
@@ -323,22 +274,35 @@ def _add_directories(
     joined: Any = pc.binary_join_element_wise(
         parts.field("host").fill_null(""), parts.field("path").fill_null("/"), "\t"
     )
-    coded = joined.dictionary_encode()
-    codes, names = _codes(coded)[status > 0], coded.dictionary.to_pylist()
-    rows = np.bincount(codes, minlength=len(names))
-    octets = np.bincount(codes, weights=sizes[status > 0], minlength=len(names))
-    for place in np.flatnonzero(rows).tolist():
-        host, _, path = names[place].partition("\t")
+    for name, rows, octets in _sums(joined, sizes, status > 0):
+        host, _, path = name.partition("\t")
         key = (host, path or "/")
         if key not in figures.directories and len(figures.directories) >= _MOST_DIRECTORIES:
             key = (ELSEWHERE, "/")
-        before = figures.directories.get(key, (0, 0))
-        figures.directories[key] = (before[0] + int(rows[place]), before[1] + int(octets[place]))
+        _grow(figures.directories, key, rows, octets)
 
 
-def _kept(name: str, known: Collection[str]) -> str:
-    """Return *name*, or what it counts as where so many others are *known*."""
-    return name if name in known or len(known) < _MOST_NAMES else ELSEWHERE
+def _sums(
+    texts: Any, sizes: NDArray[np.int64], are_counted: NDArray[np.bool_]
+) -> Iterator[tuple[str, int, int]]:
+    """Yield each of *texts*, in how many of the rows that *are_counted* it is, and their bytes."""
+    coded = texts.dictionary_encode()
+    codes, names = _codes(coded)[are_counted], coded.dictionary.to_pylist()
+    rows = np.bincount(codes, minlength=len(names))
+    octets = np.bincount(codes, weights=sizes[are_counted], minlength=len(names))
+    for place in np.flatnonzero(rows).tolist():
+        yield names[place], int(rows[place]), int(octets[place])
+
+
+def _grow(sums: dict[Any, tuple[int, int]], key: object, rows: int, octets: int) -> None:
+    """Add *rows* and *octets* to what *sums* has of *key*."""
+    before = sums.get(key, (0, 0))
+    sums[key] = (before[0] + rows, before[1] + octets)
+
+
+def _kept(name: str, known: Collection[str], most: int = _MOST_NAMES) -> str:
+    """Return *name*, or what it counts as where *most* others are *known*."""
+    return name if name in known or len(known) < most else ELSEWHERE
 
 
 def _codes(coded: Any) -> NDArray[np.int32]:
