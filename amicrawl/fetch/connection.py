@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
     """A connection to one address; `receiver` is called from the loop, in the order of events."""
 
     __slots__ = (
-        "_ended", "_fault", "_layers", "_transport", "address", "blocked", "descriptor", "kept", "open",
+        "_ended", "_layers", "_transport", "address", "blocked", "descriptor", "fault", "kept", "open",
         "receiver", "tls", "write",
     )  # fmt: skip
 
@@ -87,7 +87,8 @@ class Connection(asyncio.Protocol):
         self._ended = ""
         """Why it is not open any more."""
         # Not the error: its traceback leads here, which would be a cycle.
-        self._fault: tuple[str, Failure] | None = None
+        self.fault: tuple[str, Failure] | None = None
+        """What was wrong with the TLS that has ended it, if that did."""
 
     def _encrypt(self, data: bytes | memoryview) -> None:
         """Send *data* through all layers of TLS."""
@@ -169,7 +170,7 @@ class Connection(asyncio.Protocol):
             while not layer.established:
                 await conversation.more()
         except ConnectionResetError as error:
-            raise TlsError(*(self._fault or (str(error),))) from None
+            raise TlsError(*(self.fault or (str(error),))) from None
 
     def close(self) -> None:
         """Close it; a second call does nothing."""
@@ -198,7 +199,7 @@ class Connection(asyncio.Protocol):
                 data = layer.decrypt(data)
                 ended, fault = ended or layer.ended, fault or layer.fault
         except TlsError as error:
-            self._fault = str(error), error.failure
+            self.fault = str(error), error.failure
             self._end(str(error))
             return
         if data:

@@ -241,7 +241,8 @@ class Exchange:
                     Failure.EMPTY_RESPONSE, "The server closed the connection without a response."
                 )
             else:
-                self._fail(Failure.CONNECTION_RESET, one_line(detail))
+                detail, failure = self.connection.fault or (detail, Failure.CONNECTION_RESET)
+                self._fail(failure, one_line(detail))
         except OutputError as error:
             self.break_off(error)
 

@@ -255,9 +255,12 @@ class TlsLayer:
         except SSL.ZeroReturnError:
             self.ended = True
         except SSL.Error as error:
+            fault = _sentence(error)
             if not pieces:
-                raise TlsError(_sentence(error)) from None
-            self.fault = _sentence(error)
+                is_refusal = fault.endswith(_REFUSALS)
+                failure = Failure.TLS_HANDSHAKE if is_refusal else Failure.CONNECTION_RESET
+                raise TlsError(fault, failure) from None
+            self.fault = fault
         return pieces
 
     def _shake_hands(self) -> None:
@@ -396,6 +399,12 @@ def _is_address(host: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_REFUSALS = tuple(
+    f"alert {alert}." for alert in ("certificate required", "bad certificate", "handshake failure")
+)
+"""How a server ends a handshake that is over here: under TLS 1.3 it judges the client's part last."""
 
 
 def _sentence(error: SSL.Error) -> str:

@@ -627,3 +627,23 @@ def test_a_tls_setting_that_openssl_does_not_have_is_refused(
 
     with LoopbackServer(silence) as server:
         run_once(fetch(server.url.replace("http:", "https:")))
+
+
+def test_a_server_that_wants_a_certificate_of_the_client_refuses_the_handshake(
+    fetch_from: Callable[..., Capture], authority: trustme.CA
+) -> None:
+    """Under TLS 1.3 it says so after the handshake of the client, which has sent its request."""
+    for version in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
+        tls = context(authority, version=version)
+        tls.verify_mode = ssl.CERT_REQUIRED
+        authority.configure_trust(tls)
+
+        def serve(connection: socket.socket, tls: ssl.SSLContext = tls) -> None:
+            with suppress(ssl.SSLError):
+                secured(tls, silence)(connection)
+            # What came behind the handshake is read, or the system would take the alert back.
+            while connection.recv(65536):
+                pass
+
+        capture = fetch_from(serve)
+        assert (capture.failure, capture.status) == (Failure.TLS_HANDSHAKE, 0), capture.failure_detail
