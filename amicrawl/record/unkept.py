@@ -40,6 +40,8 @@ _OK = 200
 _HTML = ("text/html", "application/xhtml")
 _NUMBER = re.compile(r"[0-9]+")
 _VALUE = re.compile(r"(?<==)[^&;]+")
+_STAR = "%2A"
+"""A star of the URL itself, which stands for nothing else."""
 
 
 def shape_of(url: str) -> str:
@@ -47,9 +49,12 @@ def shape_of(url: str) -> str:
 
     Of a long one, their beginning and three dots.
     """
+    # No URL has a NUL.
+    url = url.replace("*", "\0")
     host, slash, rest = url[:_LONGEST_SHAPE].partition("://")[2].partition("/")
     path, mark, query = rest.partition("?")
     shape = f"{host}{slash}{_NUMBER.sub('*', path)}{mark}{_VALUE.sub('*', query)}"
+    shape = shape.replace("\0", _STAR)
     return shape if len(url) <= _LONGEST_SHAPE else shape + _CUT
 
 
@@ -60,7 +65,8 @@ def expression_of(shape: str) -> str:
     parts = [re.escape(f"//{host}{slash}"), "[0-9]+".join(map(re.escape, rest.split("*")))]
     if mark:
         parts += [r"\?", "[^&;]+".join(map(re.escape, query.split("*")))]
-    return "".join(parts) + ("" if shape.endswith(_CUT) else "$")
+    expression = "".join(parts).replace(_STAR, rf"(?:\*|{_STAR})")
+    return expression + ("" if shape.endswith(_CUT) else "$")
 
 
 class Unkept:

@@ -26,6 +26,7 @@ def said(unkept: object) -> list[str]:
         ("http://127.0.0.1/", "127.0.0.1/"),
         ("http://h/x?a=1&b=&c&d=x;e=y=z", "h/x?a=*&b=&c&d=*;e=*"),
         ("http://h", "h"),
+        ("http://h/*/12*?a*b=1&c=*", "h/%2A/*%2A?a%2Ab=*&c=*"),
     ],
 )
 def test_a_shape_matches_the_urls_that_it_was_made_of(url: str, shape: str) -> None:
