@@ -68,6 +68,16 @@ def begun_pulse() -> HeartbeatMonitor:
     return pulse
 
 
+def test_a_crawl_that_has_begun_renews_its_lease_itself() -> None:
+    assert not begun_pulse().is_our_turn(2000.0)
+
+
+def test_of_a_lease_that_was_looked_at_the_time_of_the_look_does_not_count() -> None:
+    pulse = HeartbeatMonitor(1000.0, 1000.0)
+    pulse.looked(900.0, 1000.0, 1200.0)
+    assert pulse.seconds_left == pytest.approx(900.0 - 200.0 - 5.0, abs=100.0)
+
+
 def test_a_crawl_is_hung_once_three_quarters_of_its_lease_passed_without_a_renewal() -> None:
     pulse = begun_pulse()
     assert [pulse.is_hung(moment) for moment in (1042.0, 1042.1)] == [False, True]
@@ -80,6 +90,20 @@ def test_after_a_long_time_without_a_look_the_wait_for_a_renewal_begins_anew(
     pulse = begun_pulse()
     pulse.looked(9.0, requested, 1043.0)
     assert pulse.heard == heard
+
+
+def test_while_redis_was_away_a_crawl_could_not_renew_its_lease_and_is_not_hung() -> None:
+    pulse = begun_pulse()
+    pulse.could_not_look()
+    pulse.looked(0.0, 1042.0, 1043.0)
+    assert [pulse.is_hung(moment) for moment in (1073.0, 1073.1)] == [False, True]
+
+
+def test_a_crawl_that_never_renews_its_lease_is_hung_once_its_time_to_start_is_over() -> None:
+    pulse = HeartbeatMonitor(40.0, 1000.0, startup=60.0)
+    assert [pulse.is_hung(moment) for moment in (1060.0, 1060.1)] == [False, True]
+    pulse.begin_anew(1050.0)
+    assert [pulse.is_hung(moment) for moment in (1110.0, 1110.1)] == [False, True]
 
 
 def test_a_lease_that_lasts_as_long_as_before_was_not_renewed() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
@@ -13,7 +15,7 @@ from amicrawl.fleet.leases.lease_time import HeldLease
 from amicrawl.fleet.leases.leased import FENCE, Fence, LeasedDisk, LeaseLost, raise_fence
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
 
 class Lease(HeldLease):
@@ -74,6 +76,79 @@ def test_who_is_patient_waits_for_the_lease_and_the_event_loop_does_not(tmp_path
     lease.renew()
     thread.join(60)
     assert (tmp_path / "later").exists()
+
+
+def test_the_event_loop_waits_for_a_lease_that_is_renewed_although_it_does_not_turn(
+    tmp_path: Path,
+) -> None:
+    lease = Lease()
+    lease.run_out()
+    lease.grant(60.0)
+    renewal = threading.Timer(0.05, lease.renew)
+    renewal.start()
+    disk_in(tmp_path, lease, patient=True).permit()
+    renewal.join()
+    assert lease.is_held
+
+
+def test_a_change_fails_on_any_thread_where_nobody_is_patient(tmp_path: Path) -> None:
+    lease = Lease()
+    lease.run_out()
+    with (
+        ThreadPoolExecutor(1) as thread,
+        pytest.raises(OSError, match="the lease has run out"),
+    ):
+        thread.submit(disk_in(tmp_path, lease).permit).result(60)
+
+
+class Noted:
+    """Stands for a disk: notes each call with its arguments."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[Any, ...]] = []
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *given: self.calls.append((name, *given))
+
+
+ONE, OTHER = Path("one"), Path("other")
+CHANGES: dict[str, tuple[Any, ...]] = {
+    "create": (ONE,),
+    "write": (3, b"x"),
+    "write_at": (3, b"x", 7),
+    "truncate": (ONE, 1),
+    "rename": (ONE, OTHER),
+    "link": (ONE, OTHER),
+    "remove": (ONE,),
+    "reserve": (3, 0, 10),
+}
+OTHERS: dict[str, tuple[Any, ...]] = {
+    "open_special": (ONE,),
+    "sync": (3,),
+    "sync_directory": (ONE,),
+    "temporary": (ONE,),
+}
+
+
+def test_every_call_of_a_disk_is_known_to_change_something_or_not() -> None:
+    calls = {name for name, each in vars(Disk).items() if callable(each) and not name.startswith("_")}
+    assert calls == {"permit", *CHANGES, *OTHERS}
+
+
+@pytest.mark.parametrize("name", [*CHANGES, *OTHERS])
+def test_nothing_is_changed_once_the_lease_is_lost(tmp_path: Path, name: str) -> None:
+    lease, noted = Lease(), Noted()
+    disk = LeasedDisk(lease, Fence(tmp_path, "abc", 5), patient=True, disk=cast("Disk", noted))
+    given = (CHANGES | OTHERS)[name]
+    getattr(disk, name)(*given)
+    assert noted.calls == [(name, *given)]
+    lease.lose("taken over")
+    if name in CHANGES:
+        with pytest.raises(OSError, match="taken over"):
+            getattr(disk, name)(*given)
+    else:
+        getattr(disk, name)(*given)
+    assert noted.calls == [(name, *given)] * (1 if name in CHANGES else 2)
 
 
 def test_a_newer_fence_loses_the_lease(tmp_path: Path) -> None:

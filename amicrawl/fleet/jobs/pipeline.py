@@ -345,8 +345,8 @@ class Pipeline(Supervisor[JobAttempt]):
         self._is_full = is_full
         return not is_full
 
-    def _could_not(self, error: Exception, now: float) -> None:
-        super()._could_not(error, now)
+    def _could_not(self, error: Exception) -> None:
+        super()._could_not(error)
         self._reaper.forget()
         # One that was put back in time has jobs in its queues that run: their crawls write that first.
         self._takes_from = max(self._takes_from, time.monotonic() + self._options.grace)

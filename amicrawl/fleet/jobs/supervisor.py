@@ -135,7 +135,7 @@ class Supervisor(ABC, Generic[Unit]):
             try:
                 self._work(now)
             except (AmicrawlError, redis.RedisError, OSError) as error:
-                self._could_not(error, now)
+                self._could_not(error)
 
     def _work(self, now: float) -> None:
         """Do what needs Redis, once a second, and at once where a crawl has ended."""
@@ -245,7 +245,7 @@ class Supervisor(ABC, Generic[Unit]):
                 )
                 self.attempts.clear()
 
-    def _could_not(self, error: Exception, now: float) -> None:
+    def _could_not(self, error: Exception) -> None:
         """Note that Redis did not respond."""
         if not self._outage.failures:
             self._report(f"{error} The crawls continue. Trying again.")
@@ -254,7 +254,7 @@ class Supervisor(ABC, Generic[Unit]):
             failures, time.monotonic() + min(2.0 ** min(failures - 1, 10), LONGEST_PAUSE)
         )
         for attempt in self.attempts:
-            attempt.pulse.could_not_look(now)
+            attempt.pulse.could_not_look()
 
     def _end_children(self) -> None:
         """Leave no crawl behind. Only a failure of this process leaves any running until now."""

@@ -126,16 +126,14 @@ class HeartbeatMonitor(HeldLease):
         self._left, self._at = left, responded
         self._valid(left, since=self._clock() - (responded - sent))
 
-    def could_not_look(self, now: float) -> None:
+    def could_not_look(self) -> None:
         """Take in that Redis did not respond: so the crawl may not have reached it either."""
         self._left = None
-        self.begin_anew(now)
 
     def begin_anew(self, now: float) -> None:
         """Count the time until the next renewal from *now*: the crawl starts, or was cut off."""
         self.heard = max(self.heard, now)
-        if not self.has_begun:
-            self._started = now
+        self._started = now
 
     def renewed(self, now: float) -> None:
         """Take in that the pipeline has renewed the lease in the place of the crawl, by *now*."""

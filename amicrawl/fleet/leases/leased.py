@@ -158,6 +158,11 @@ class LeasedDisk(Disk):
         self.permit()
         self._disk.rename(source, target)
 
+    def link(self, source: Path, target: Path) -> None:
+        """Give the file *source* the name *target* as well."""
+        self.permit()
+        self._disk.link(source, target)
+
     def remove(self, path: Path) -> None:
         """Remove the file *path*."""
         self.permit()

@@ -285,10 +285,10 @@ class ShareWorker(Supervisor[PartitionAttempt]):
             )
         self._report(f"Partition {number} {_PHRASES.get(standing, f'is {standing}')}.")
 
-    def _could_not(self, error: Exception, now: float) -> None:
+    def _could_not(self, error: Exception) -> None:
         if isinstance(error, UsageError):
             raise error
-        super()._could_not(error, now)
+        super()._could_not(error)
 
 
 def child_command(
