@@ -5,17 +5,23 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+import socket
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.crawl.decision import CLASSES, Tally
+from amicrawl.crawl.processes.child import fork
+from amicrawl.crawl.start import start_crawl
 from amicrawl.crawl.watching.stopping import own_memory
 from amicrawl.listing import COUNTS
+from amicrawl.partition import LARGEST_MESSAGE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from amicrawl.crawl.processes.specification import Specification
     from amicrawl.partition import PartitionMessage
 
 _LOOK_EVERY = 0.02
@@ -44,6 +50,24 @@ class CrawlProcess:
         self.code: int | None = None
         """The exit code, once it has ended for good."""
 
+    async def start(
+        self, arguments: list[str], given: Specification
+    ) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:
+        """Crawl by the words *arguments* as *given*; return what the process says, and what it logs."""
+        (ours, theirs), (log, stderr) = socket.socketpair(), os.pipe()
+        environment = replace(given, socket=theirs.fileno()).environment()
+
+        def crawl() -> None:
+            os.environ |= environment
+            start_crawl(arguments)
+
+        self.process = fork(crawl, keep=theirs.fileno(), stderr=stderr)
+        theirs.close()
+        os.close(stderr)
+        logged = await _reader_of(log)
+        said, self.writer = await asyncio.open_connection(sock=ours, limit=LARGEST_MESSAGE)
+        return said, logged
+
     def tell(self, message: PartitionMessage) -> None:
         """Send *message*, if the process is there."""
         if self.writer is not None and not self.writer.is_closing():
@@ -68,6 +92,13 @@ class CrawlProcess:
     def counts(self) -> dict[str, int]:
         """Return what this attempt has counted, of what is added up over all processes."""
         return {name: self.facts.get(name, 0) for name in _SUMMED}
+
+
+async def _reader_of(pipe: int) -> asyncio.StreamReader:
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(pipe, "rb"))
+    return reader
 
 
 def tally_of(processes: Sequence[CrawlProcess]) -> Tally:

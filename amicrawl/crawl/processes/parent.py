@@ -13,7 +13,6 @@ import asyncio
 import os
 import shutil
 import signal
-import socket
 import sys
 import time
 from contextlib import suppress
@@ -22,11 +21,11 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
-from amicrawl.crawl.processes.child import fork, prepare_forks
+from amicrawl.crawl.processes.child import prepare_forks
 from amicrawl.crawl.processes.crawl_process import CrawlProcess, moment_of, tally_of
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, salt_for
 from amicrawl.crawl.processes.specification import Specification
-from amicrawl.crawl.start import STOPPED_EARLY, ignore_signals, start_anew, start_crawl
+from amicrawl.crawl.start import STOPPED_EARLY, ignore_signals, start_anew
 from amicrawl.crawl.state import LIMITS, STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, write_control
 from amicrawl.crawl.watching.progress import ParentProgress
@@ -37,7 +36,6 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
 from amicrawl.listing import PROCESSES, HistoryFile
 from amicrawl.partition import (
-    LARGEST_MESSAGE,
     Again,
     Arrived,
     Batch,
@@ -235,34 +233,25 @@ class Parent:
 
     async def _start(self, child: CrawlProcess) -> tuple[asyncio.StreamReader, asyncio.StreamReader]:
         """Start the process of *child*; return what it says, and what it logs."""
-        (ours, theirs), (log, stderr) = socket.socketpair(), os.pipe()
+        order = self._order
         given = Specification(
             number=child.number,
             processes=len(self._children),
             out=str(child.directory),
             prefix=f"{self._prefix}-p{child.number}",
-            socket=theirs.fileno(),
-            file=self._order.file if self._order.file != "-" else "",
-            deals=self._order.file.lower().startswith(("http://", "https://")),
+            file=order.file if order.file != "-" else "",
+            deals=order.file.lower().startswith(("http://", "https://")),
             salt=self._salt,
             settles=self._settles,
             names_hosts=self._reports.on_terminal,
         )
-
-        def crawl() -> None:
-            os.environ |= given.environment()
-            start_crawl(self._order.arguments)
-
-        child.process = fork(crawl, keep=theirs.fileno(), stderr=stderr)
-        theirs.close()
-        os.close(stderr)
-        reader, child.writer = await asyncio.open_connection(sock=ours, limit=LARGEST_MESSAGE)
+        readers = await child.start(order.arguments, given)
         for other in self._children:
             if other is not child:
                 other.tell(Again(child.number))
         if self._reason:
             child.tell(self._ending())
-        return reader, await _reader_of(log)
+        return readers
 
     async def _read(self, child: CrawlProcess, reader: asyncio.StreamReader) -> None:
         with suppress(OSError, ValueError):
@@ -400,13 +389,6 @@ def _lost_sentence(lost: Sequence[CrawlProcess]) -> str:
 
 def _how(code: int) -> str:
     return f"signal {-code}" if code < 0 else f"exit code {code}"
-
-
-async def _reader_of(pipe: int) -> asyncio.StreamReader:
-    reader = asyncio.StreamReader()
-    protocol = asyncio.StreamReaderProtocol(reader)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(pipe, "rb"))
-    return reader
 
 
 def become_parent(order: Order) -> NoReturn:

@@ -72,8 +72,8 @@ class Specification:
     """The directory of this process."""
     prefix: str
     """What names of its WARC files begin with."""
-    socket: int
-    """The descriptor of the socket to the parent."""
+    socket: int = -1
+    """The descriptor of the socket to the parent, once there is one."""
     file: str = ""
     """The seed list, where it is another than the arguments say."""
     deals: bool = False
