@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from amicrawl.browser.authority import KeyOfProxy
 from amicrawl.browser.exchanges import TOO_LONG, kind_of, reply_of
@@ -26,6 +26,7 @@ from amicrawl.urls import Refused, fetchable
 
 if TYPE_CHECKING:
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
     from amicrawl.crawl import Run
     from amicrawl.fetch import Wire
@@ -43,23 +44,7 @@ class BrowserOfGuest(CrawlExtension):
         """Set the launch options. Raises UsageError for a browser that the proxy cannot serve."""
         super().__init__(crawler, run)
         settings = crawler.settings
-        for name in _ELSEWHERE:
-            if settings.get(name):
-                raise UsageError(
-                    f"{name} names a browser that runs already, and AMICRAWL_BROWSER_PROXY is for one "
-                    "that is launched here. Leave one of them out."
-                )
-        if settings.get("PLAYWRIGHT_BROWSER_TYPE", "chromium") != "chromium":
-            raise UsageError(
-                "AMICRAWL_BROWSER_PROXY needs Chromium: other browsers do not take the certificate of "
-                "the proxy. Set PLAYWRIGHT_BROWSER_TYPE to chromium."
-            )
-        options = settings.getdict(_LAUNCH)
-        if options.get("proxy"):
-            raise UsageError(
-                f"{_LAUNCH} has a proxy, which AMICRAWL_BROWSER_PROXY would replace. Name it with "
-                "AMICRAWL_PROXY."
-            )
+        options = _launch_options(settings)
         self._wire: Wire | None = None
         self._seen: OrderedDict[str, None] = OrderedDict()
         key = KeyOfProxy()
@@ -136,3 +121,25 @@ class BrowserOfGuest(CrawlExtension):
                 capture.body.close()
         except AmicrawlError:
             return ProxyReply(0)
+
+
+def _launch_options(settings: BaseSettings) -> dict[str, Any]:
+    """Return the project's own launch options. Raises UsageError where the proxy cannot serve them."""
+    for name in _ELSEWHERE:
+        if settings.get(name):
+            raise UsageError(
+                f"{name} names a browser that runs already, and AMICRAWL_BROWSER_PROXY is for one "
+                "that is launched here. Leave one of them out."
+            )
+    if settings.get("PLAYWRIGHT_BROWSER_TYPE", "chromium") != "chromium":
+        raise UsageError(
+            "AMICRAWL_BROWSER_PROXY needs Chromium: other browsers do not take the certificate of "
+            "the proxy. Set PLAYWRIGHT_BROWSER_TYPE to chromium."
+        )
+    options: dict[str, Any] = settings.getdict(_LAUNCH)
+    if options.get("proxy"):
+        raise UsageError(
+            f"{_LAUNCH} has a proxy, which AMICRAWL_BROWSER_PROXY would replace. Name it with "
+            "AMICRAWL_PROXY."
+        )
+    return options

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from scrapy.crawler import Crawler
     from scrapy.settings import BaseSettings
 
+    from amicrawl.browser.page import PageLife
     from amicrawl.config import CrawlConfig
     from amicrawl.crawl import Links, Run, Ticket
     from amicrawl.fetch import WireRequest
@@ -175,32 +176,12 @@ class Browsing(CrawlExtension):
 
     async def _shown(self, offer: Offer, capture: Capture) -> Capture:
         """Do so."""
-        from amicrawl.browser.exchanges import PageExchanges  # noqa: PLC0415
-        from amicrawl.browser.page import PageLife  # noqa: PLC0415  # imports Playwright
-        from amicrawl.browser.pool import BrowserDiedError  # noqa: PLC0415
-
-        config, url = self._run.config, capture.url
         used: dict[str, int] = {}
         self._note("amicrawl/browser/pages")
         await self._pool.ready()
         crashes = deaths = stops = 0
         while True:
-            until = time.monotonic() + config.browser_page_time
-            exchanges = PageExchanges(self._crawl, offer, capture, until=until)
-            given = self._pool.proxy.admit(exchanges.respond)
-            life = PageLife(
-                url, exchanges, until=until, screenshot=config.browser_screenshots,
-                killed_for=self._pool.killed_for,
-            )  # fmt: skip
-            try:
-                async with self._pool.context() as context:
-                    await life.live(context, given, own=self._own)
-            except BrowserDiedError:
-                life.died("its browser died")
-            finally:
-                self._pool.proxy.dismiss(given)
-                await exchanges.close()
-            used |= exchanges.used
+            life = await self._opened_once(offer, capture, used)
             if life.has_stood_still and stops < _MOST_STOPS:
                 # A laptop was closed, or a machine paused: the limits of time judged that, not the page.
                 stops += 1
@@ -219,6 +200,31 @@ class Browsing(CrawlExtension):
             await self._pool.ready()
         same = {each.name: getattr(capture, each.name) for each in fields(Capture)}
         return PageCapture(**same, rendered=life.rendered, used=used)
+
+    async def _opened_once(self, offer: Offer, capture: Capture, used: dict[str, int]) -> PageLife:
+        """Return the life of the page in one browser; what it *used* is added to that before."""
+        from amicrawl.browser.exchanges import PageExchanges  # noqa: PLC0415
+        from amicrawl.browser.page import PageLife  # noqa: PLC0415  # imports Playwright
+        from amicrawl.browser.pool import BrowserDiedError  # noqa: PLC0415
+
+        config = self._run.config
+        until = time.monotonic() + config.browser_page_time
+        exchanges = PageExchanges(self._crawl, offer, capture, until=until)
+        given = self._pool.proxy.admit(exchanges.respond)
+        life = PageLife(
+            capture.url, exchanges, until=until, screenshot=config.browser_screenshots,
+            killed_for=self._pool.killed_for,
+        )  # fmt: skip
+        try:
+            async with self._pool.context() as context:
+                await life.live(context, given, own=self._own)
+        except BrowserDiedError:
+            life.died("its browser died")
+        finally:
+            self._pool.proxy.dismiss(given)
+            await exchanges.close()
+        used |= exchanges.used
+        return life
 
     async def _keep(self, item: CaptureItem) -> None:
         """Record *item*; a page with what was made of it."""
