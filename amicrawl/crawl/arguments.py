@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from amicrawl.config import CrawlConfig, Headers, is_depth
 from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.invalid import nearest, reason_of
-from amicrawl.urls import without_userinfo
+from amicrawl.urls import with_scheme, without_userinfo
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -225,8 +225,10 @@ def _common(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _refuse_userinfo(values: Mapping[str, str]) -> None:
-    for name in ("url", "file"):
-        if any(without_userinfo(url) != url for url in values.get(name, "").split() if "://" in url):
+    # A start URL needs no scheme, and a path may have an @ in it.
+    start_urls = [with_scheme(url) for url in values.get("url", "").split()]
+    for name, urls in (("url", start_urls), ("file", values.get("file", "").split())):
+        if any(without_userinfo(url) != url for url in urls if "://" in url):
             # The URL itself must not be repeated here.
             raise UsageError(
                 f"Argument {name} has a user name or a password in a URL, and arguments are archived. "

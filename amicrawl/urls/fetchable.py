@@ -132,7 +132,9 @@ def with_scheme(url: str) -> str:
     return url if "://" in url else f"http://{url}"
 
 
-_USERINFO = re.compile(r"^([\x00-\x20]*[a-z][a-z0-9+.\-]*:[/\\]+)[^/?#\\]*@", re.IGNORECASE)
+_USERINFO = re.compile(
+    r"^([\x00-\x20]*(?:[a-z][a-z0-9+.\-]*:[/\\]|[/\\]{2})[/\\]*)[^/?#\\]*@", re.IGNORECASE
+)
 
 
 def _host_and_port(named: str) -> tuple[str, str, int | None] | Refused:

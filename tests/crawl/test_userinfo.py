@@ -45,6 +45,8 @@ if TYPE_CHECKING:
         ("http:///user:pw@a.example/", "http:///a.example/"),
         ("http://a.example\\@b.example/", "http://a.example\\@b.example/"),
         ("\t http://user:pw@a.example/", "\t http://a.example/"),
+        ("//user:pw@a.example/", "//a.example/"),
+        ("/user:pw@a.example/", "/user:pw@a.example/"),
         ("mailto:user@a.example", "mailto:user@a.example"),
     ],
 )
@@ -170,6 +172,7 @@ def run_amicrawl(*words: str | Path) -> str:
 def test_a_password_in_an_argument_is_refused_and_not_repeated(tmp_path: Path) -> None:
     for done in (
         crawl_site(URL, tmp_path / "out"),
+        crawl_site(f"http://b.example/ {URL.removeprefix('http://')}", tmp_path / "out"),
         crawl(f"{URL}list.xml", tmp_path / "out"),
     ):
         assert done.returncode == ExitCode.USAGE, done.stderr
