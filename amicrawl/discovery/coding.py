@@ -2,7 +2,8 @@
 
 Of gzip, deflate, br and zstd (RFC 9110, 8.4.1), everything is decoded piece by piece and up to a limit,
 so that a few kilobytes that stand for gigabytes cost no more than a page of that limit. What is broken
-is decoded as far as it goes.
+is decoded as far as it goes. What is no coding (`utf-8`, `none`) is passed over, as in browsers, and a
+body that is not in its coding is taken as it stands: recorders store bodies decoded under such fields.
 
 The character set is that of the byte order mark, of Content-Type, or of the document's own declaration,
 in the order of browsers (WHATWG HTML, "determining the character encoding"). Without any of the three it
@@ -37,6 +38,13 @@ _WINDOW = 8 << 20
 """Bytes that a zstd frame may require a reader to hold (RFC 8878, 3.1.1.1.2)."""
 
 
+_BEGINNINGS = {b"gzip": b"\x1f\x8b", b"x-gzip": b"\x1f\x8b", b"zstd": b"\x28\xb5\x2f\xfd"}
+_UNREAD = frozenset(
+    b"aes128gcm bzip2 compress dcb dcz exi lzma pack200-gzip sdch x-bzip2 x-compress xz".split()
+)
+"""Codings that are not decoded."""
+
+
 class _Decoder(Protocol):
     def __call__(self, piece: bytes) -> Iterator[bytes]:
         """Yield what *piece* stands for; raises what the library raises."""
@@ -45,16 +53,16 @@ class _Decoder(Protocol):
 def decoded(blocks: Iterable[bytes], codings: bytes, *, limit: int) -> bytes:
     """Return up to *limit* bytes of *blocks* without the *codings* of its Content-Encoding field.
 
-    Empty where a coding is unknown or there are too many of them.
+    Empty where one of the codings is known by name only, or there are too many of them.
     """
     stream = iter(blocks)
     if codings:
         names = [name.strip().lower() for name in codings.split(b",") if name.strip()]
-        names = [name for name in names if name != b"identity"]
-        if len(names) > _MOST_CODINGS or not all(name in _DECODERS for name in names):
+        names = [name for name in names if name in _DECODERS or name in _UNREAD]
+        if len(names) > _MOST_CODINGS or not _UNREAD.isdisjoint(names):
             return b""
         for name in reversed(names):
-            stream = _through(stream, _DECODERS[name](), most=2 * limit + _OVERHEAD)
+            stream = _through(stream, name, most=2 * limit + _OVERHEAD)
     pieces: list[bytes] = []
     size = 0
     for piece in stream:
@@ -78,20 +86,33 @@ def payload_of(capture: Capture, limit: int) -> bytes:
     return payload
 
 
-def _through(stream: Iterator[bytes], decode: _Decoder, *, most: int) -> Iterator[bytes]:
-    """Yield what *decode* makes of *stream*, up to *most* bytes of it, until one of them is at its end.
+def _through(stream: Iterator[bytes], name: bytes, *, most: int) -> Iterator[bytes]:
+    """Yield what *stream* is without its coding *name*, until that ends or is broken.
 
-    Or broken. Codings have ways to say nothing at any length.
+    At most *most* bytes of it are read: codings have ways to say nothing at any length. A stream that is
+    not coded at all comes as it is.
     """
+    decode = _DECODERS[name]()
+    held: list[bytes] | None = []
     try:
         for block in stream:
+            if held is not None:
+                held.append(block)
             for start in range(0, len(block), _PIECE):
-                yield from decode(block[start : start + _PIECE])
+                for piece in decode(block[start : start + _PIECE]):
+                    if piece:
+                        held = None
+                    yield piece
             most -= len(block)
             if most < 0:
                 return
+            if held is not None and sum(map(len, held)) > _PIECE:
+                held = None
     except (zlib.error, brotli.error, zstandard.ZstdError, EOFError, ValueError):
-        return  # what could be decoded has been
+        # What could be decoded has been.
+        if held and not b"".join(held).startswith(_BEGINNINGS.get(name, ())):
+            yield from held
+            yield from stream
 
 
 class _Inflate:

@@ -264,7 +264,7 @@ class Record:
     def content(self, limit: int = CONTENT_LIMIT) -> bytes:
         """Return up to *limit* bytes of the payload without its content codings.
 
-        Empty where a coding is unknown. What is broken is decoded as far as it goes.
+        As `discovery.decoded` has it: what is broken is decoded as far as it goes.
         """
         codings = b",".join(
             value for name, value in self.http_fields if name.lower() == b"content-encoding"

@@ -87,6 +87,31 @@ def test_what_is_not_coded_as_it_says_does_no_harm(codings: bytes, payload: byte
     assert len(decoded([payload], codings, limit=1000)) <= 1000
 
 
+@pytest.mark.parametrize("codings", [b"utf-8", b"none", b"gzip, utf-8", b"UTF-8,gzip"])
+def test_what_is_no_coding_is_passed_over_as_in_browsers(codings: bytes) -> None:
+    packed = gzip.compress(TEXT) if b"gzip" in codings else TEXT
+    assert decoded([packed], codings, limit=1 << 20) == TEXT
+
+
+@pytest.mark.parametrize("codings", [b"gzip", b"deflate", b"br", b"zstd", b"gzip, br"])
+@pytest.mark.parametrize("size", [1, 500, 1 << 20])
+def test_a_body_that_is_not_in_its_coding_is_taken_as_it_stands(codings: bytes, size: int) -> None:
+    page = b"<!DOCTYPE html>\n<title>stored decoded</title>" + TEXT
+    blocks = [page[start : start + size] for start in range(0, len(page), size)]
+    assert decoded(blocks, codings, limit=1 << 20) == page
+
+
+def test_of_two_codings_one_may_be_there() -> None:
+    for codings in (b"gzip, br", b"gzip, gzip", b"br, gzip"):
+        assert decoded([gzip.compress(TEXT)], codings, limit=1 << 20) == TEXT
+
+
+def test_a_body_that_is_damaged_at_its_beginning_is_not_taken_for_text() -> None:
+    for packed, codings in ((gzip.compress(TEXT), b"gzip"), (zstandard.compress(TEXT), b"zstd")):
+        damaged = packed[:4] + b"\xff" * 60 + packed[64:]
+        assert decoded([damaged], codings, limit=1 << 20) == b""
+
+
 def test_unknown_codings_and_too_many_are_not_read() -> None:
     assert decoded([TEXT], b"compress", limit=100) == b""
     assert decoded([TEXT], b"gzip, gzip, gzip", limit=100) == b""
