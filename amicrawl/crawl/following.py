@@ -14,10 +14,10 @@ import asyncio
 import logging
 from collections import Counter
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import REDIRECTS
-from amicrawl.crawl.links import AWAY, CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP
+from amicrawl.crawl.links import AWAY, CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP, Page
 from amicrawl.crawl.start_sites import LONGEST_CHAIN, StartSites
 from amicrawl.crawl.url_limits import UrlLimits
 from amicrawl.discovery import (
@@ -53,42 +53,11 @@ _LARGE = 256 << 10
 """Bytes of a response from which on it is read on a thread."""
 _REMEMBERED = 1 << 16
 """URLs of each kind that are known to have been offered, so as not to work out their keys again."""
-_OF_STARTS = frozenset({Source.SEED, Source.REDIRECT})
 _MOST_GROWTH = 4
 _URL = attrgetter("url")
 _DEEPEST = 8
 """Indexes of sitemaps in a row that are followed. They count as no link, so nothing else would end such
 a chain."""
-
-
-class Page(NamedTuple):
-    """A row that was fetched: where its links come from."""
-
-    url: str
-    key: UrlKey
-    hops: int
-    source: Source
-    extra: dict[str, object]
-    via: str
-    route: str
-    is_start: bool
-    """Whether it is a start URL, or what one redirects to."""
-    is_sitemap: bool
-    """Whether it is read as a sitemap."""
-
-    @classmethod
-    def of(cls, offer: Offer) -> Page:
-        """Return the page that was offered as *offer*."""
-        seed, key, source, _, hops, given, via, route = offer
-        extra = dict(given) if given else {}
-        is_start = hops == 0 and source in _OF_STARTS and not (REQUISITE in extra or SITEMAP in extra)
-        is_sitemap = bool(extra.get(SITEMAP))
-        return cls(seed.url, key, hops, source, extra, via, route, is_start, is_sitemap)
-
-    def depth_in(self, nested: str) -> int:
-        """Return how many in a row, this one included, were *nested*: REQUISITE, SITEMAP, or grown."""
-        depth = self.extra.get(nested, 0)
-        return depth if isinstance(depth, int) else 0
 
 
 class Following:
@@ -269,7 +238,7 @@ class Following:
 
     def _offers(self, links: list[Link], page: Page, item: CaptureItem) -> list[Offer]:
         if item.capture.status in REDIRECTS:
-            return list(self._redirected(item.final_url, page))
+            return self._redirected(item.final_url, page)
         is_last, dated = self._is_last(page), None
         # Nor is a page looked at for its date none of whose links is followed.
         if not (is_last or page.is_sitemap or page.extra.get(REQUISITE)) and self._calendars.most:
@@ -399,16 +368,15 @@ class Following:
                 return None
         return further
 
-    def _redirected(self, target: str, page: Page) -> Iterator[Offer]:
-        """Yield the offer of the *target* of *page*, a redirect, unless the crawl does not take it."""
+    def _redirected(self, target: str, page: Page) -> list[Offer]:
+        """Return the offer of the *target* of *page*, a redirect, if the crawl takes that."""
         key = self.key_of(target)
-        hop = page.extra.get(CHAIN, 0)
-        chain = hop + 1 if isinstance(hop, int) else 1
+        chain = page.depth_in(CHAIN) + 1
         if isinstance(key, Refused) or key == page.key:
-            return
+            return []
         if chain > LONGEST_CHAIN:
             self.counts["kept_out/chain"] += 1
-            return
+            return []
         if page.is_start:
             self.sites.redirected((page.url, page.key), (target, key))
         steps = page.depth_in(REQUISITE)
@@ -422,11 +390,12 @@ class Following:
         )
         if not selected.is_taken:
             self.counts[f"kept_out/{selected.by}"] += 1
-            return
+            return []
         extra = {**page.extra, CHAIN: chain}
-        yield self._as_offer(
+        offer = self._as_offer(
             target, key, page, hop=Hop.REDIRECT, source=Source.REDIRECT, hops=page.hops, extra=extra
         )
+        return [offer]
 
     def _as_offer(
         self,

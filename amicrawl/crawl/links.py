@@ -6,7 +6,7 @@ What a URL carries of the pages that led to it is in `Offer.extra` and `Request.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from amicrawl.frontier import Hop, Offer, Source, extended
 from amicrawl.seed import Seed
@@ -41,11 +41,42 @@ CARRIED_NUMBERS = frozenset({REQUISITE, SITEMAP, GROWTH, AWAY, CHAIN})
 
 PROVENANCE = "amicrawl_provenance"
 """How the URL of a request without a row was found: a `Provenance`."""
+_OF_STARTS = frozenset({Source.SEED, Source.REDIRECT})
 
 
 def is_of_a_page(offer: Offer) -> bool:
     """Tell whether the row *offer* is a page, and not a sitemap or what a page needs to be shown."""
     return offer.extra is None or not (REQUISITE in offer.extra or SITEMAP in offer.extra)
+
+
+class Page(NamedTuple):
+    """A row that was fetched: where its links come from."""
+
+    url: str
+    key: UrlKey
+    hops: int
+    source: Source
+    extra: dict[str, object]
+    via: str
+    route: str
+    is_start: bool
+    """Whether it is a start URL, or what one redirects to."""
+    is_sitemap: bool
+    """Whether it is read as a sitemap."""
+
+    @classmethod
+    def of(cls, offer: Offer) -> Page:
+        """Return the page that was offered as *offer*."""
+        seed, key, source, _, hops, given, via, route = offer
+        extra = dict(given) if given else {}
+        is_start = hops == 0 and source in _OF_STARTS and not (REQUISITE in extra or SITEMAP in extra)
+        is_sitemap = bool(extra.get(SITEMAP))
+        return cls(seed.url, key, hops, source, extra, via, route, is_start, is_sitemap)
+
+    def depth_in(self, nested: str) -> int:
+        """Return how many in a row, this one included, are *nested*, one of `CARRIED_NUMBERS`."""
+        depth = self.extra.get(nested, 0)
+        return depth if isinstance(depth, int) else 0
 
 
 class OtherPartitions(Protocol):
