@@ -87,7 +87,7 @@ def identifier_of(parts: SplitResult) -> str:
 
 
 def _pieces(parts: SplitResult) -> list[str]:
-    path = parts.path.strip("/")
+    path = parts.path.removeprefix("/").rstrip("/")
     return [parts.netloc, *(path.split("/") if path else [])]
 
 

@@ -161,7 +161,7 @@ def test_a_killed_crawl_that_had_removed_files_goes_on_and_has_them_all(tmp_path
 class Sender:
     """Takes files, but for those that it was told to fail at."""
 
-    def __init__(self, *faults: AmicrawlError, only: str | tuple[str, ...] = "") -> None:
+    def __init__(self, *faults: Exception, only: str | tuple[str, ...] = "") -> None:
         """Fail at the first attempts, or at those at the file or files *only*."""
         self._faults = list(faults)
         self._only = (only,) if isinstance(only, str) else only
@@ -184,13 +184,13 @@ def uploader(sender: Sender) -> Uploader:
 
 
 def test_a_failure_is_tried_again_while_the_crawl_goes_on() -> None:
-    sender = Sender(OutputError("no response"), OutputError("no response"))
+    sender = Sender(OutputError("no response"), ValueError("not foreseen"))
     sending = uploader(sender)
     sending.start()
     sending.add(file("a"))
     wait_until(lambda: sender.took == ["a"])
-    sending.end([file("b")])
-    assert sender.took == ["a", "b"]
+    sending.end([file("crawl.json"), file("b")])
+    assert sender.took == ["a", "b", "crawl.json"]
     assert sending.failed == 2
     assert sending.fault(Path("out"), "s3://b/p", remove=False) is None
 

@@ -165,6 +165,7 @@ def test_what_is_no_job_is_taken_out_of_the_queue_and_told(store: JobStore) -> N
         "there is no record of that name",
         "it has finished",
     ]
+    assert {refusal.queue for refusal in refused} == {"pending"}
     assert len(refused[1].entry) == 200
     assert raw(store).exists("pending") == 0
 
@@ -298,7 +299,7 @@ def test_a_job_that_is_given_back_is_the_next_of_its_queue_and_counts_as_queued(
     assert raw(store).hmget(IDENTS[0], "started_at", "pipeline_id") == [None, None]
     again = claims.reserve(["pending"], OWNER)
     assert again is not None
-    assert (again.unit, again.failures) == (IDENTS[0], 0)
+    assert (again.unit, again.failures, again.why) == (IDENTS[0], 0, "drained")
 
 
 def test_a_job_that_is_given_back_waits_a_while_for_those_who_have_its_files(store: JobStore) -> None:

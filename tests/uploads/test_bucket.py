@@ -273,6 +273,25 @@ def test_a_file_that_is_not_what_was_sealed_is_neither_uploaded_nor_removed(
     assert not (tmp_path / "bucket" / WARCS[0]).exists()
 
 
+def test_a_file_that_does_not_arrive_whole_is_not_uploaded_and_stays_here(
+    out: Path, tmp_path: Path
+) -> None:
+    class Spoils(DirectoryBucket):
+        """Shows other bytes than it was given, of the same number."""
+
+        def blocks(self, name: str) -> Iterator[bytes]:
+            for block in super().blocks(name):
+                yield bytes(len(block))
+
+    (tmp_path / "bucket").mkdir()
+    spoils = Spoils((tmp_path / "bucket").as_uri(), tmp_path / "bucket", disk=QuickDisk())
+    sending = uploads(out, spoils, remove=True, pause=lambda _: None)
+    with pytest.raises(OutputError, match=r"ami-00000\.warc\.gz did not arrive whole"):
+        sending.upload(sending.warc_files()[0])
+    assert not sending.uploaded
+    assert (out / WARCS[0]).exists()
+
+
 def test_an_upload_that_is_stopped_leaves_nothing_under_the_name(out: Path, tmp_path: Path) -> None:
     sending = uploads(out, tmp_path / "bucket", remove=True, stopped=lambda: True)
     with pytest.raises(StoppedError):

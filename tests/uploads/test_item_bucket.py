@@ -19,9 +19,8 @@ from item_store import KEYS, ItemStore
 from loopback import RawServer, environment, page
 from uploads.test_bucket import crawl, send_all, uploads
 
-from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, OutputError, UsageError
-from amicrawl.uploads.bucket import open_bucket
+from amicrawl.uploads.bucket import check_bucket_url
 from amicrawl.uploads.internet_archive import ItemBucket, identifier_of
 from amicrawl.uploads.item_client import BusyError, ItemClient
 from amicrawl.uploads.upload import ConflictError, NotShownError, StoppedError
@@ -90,7 +89,9 @@ def test_an_item_is_described_and_its_files_are_not_derived_from(
 ) -> None:
     bucket = ItemBucket(
         "ia://x",
-        urlsplit("ia://crawls/run?title=Caf%C3%A9+1&collection=a&subject=b&subject=c&size_hint=99999"),
+        urlsplit(
+            "ia://crawls/run?title=Caf%C3%A9+1&collection=a&subject=b&subject=c&size_hint=99999&date=1999"
+        ),
         ItemClient(environment=store.environment),
     )
     content = b"of the file"
@@ -100,7 +101,8 @@ def test_an_item_is_described_and_its_files_are_not_derived_from(
     assert ("title", "uri(Caf%C3%A9%201)") in described
     assert ("mediatype", "web") in described
     assert [value for name, value in described if name == "subject"] == ["b", "c"]
-    assert {"date", "scanner", "collection"} <= {name for name, _ in described}
+    assert ("date", "1999") in described
+    assert {"scanner", "collection"} <= {name for name, _ in described}
     assert head["x-archive-queue-derive"] == "0"
     assert head["x-archive-auto-make-bucket"] == "1"
     assert head["x-archive-size-hint"] == "99999"
@@ -346,13 +348,16 @@ def test_an_endpoint_to_which_the_keys_would_go_in_the_clear_is_refused(endpoint
         "ia://crawls?collectoin=x",
         "ia://crawls?collection",
         "ia://crawls?size_hint=5GB",
+        "ia://crawls?size_hint=%C2%B2",
+        "ia://crawls?size_hint=" + "9" * 19,
+        "ia://crawls/a%20b",
         "ia://user:hush@crawls",
         "ia://anonymous@crawls",
     ],
 )
 def test_a_url_that_names_no_item_is_refused(url: str) -> None:
-    with pytest.raises(UsageError) as caught:
-        open_bucket(url, disk=Disk())
+    with pytest.raises(UsageError, match=r"names no item|must hold no credentials") as caught:
+        check_bucket_url(url)
     assert "hush" not in str(caught.value)
 
 
