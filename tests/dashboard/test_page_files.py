@@ -5,8 +5,12 @@ from __future__ import annotations
 import re
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 import pytest
+
+from amicrawl.fleet.dashboard.pages import page_templates
+from amicrawl.fleet.dashboard.shapes import State
 
 ROOT = Path(__file__).parents[2] / "amicrawl" / "fleet" / "dashboard"
 STATIC, TEMPLATES = ROOT / "static", ROOT / "templates"
@@ -129,3 +133,11 @@ def test_every_name_that_a_sheet_styles_is_in_a_template_or_a_script(sheet: Path
     used |= {f"{kind}{mark}" for kind in "fk" for mark in "12345k"}  # made of a mark
     styled = re.sub(r"\{[^{}]*\}|/\*.*?\*/", "", sheet.read_text(), flags=re.DOTALL)
     assert set(re.findall(r"[.#]([a-zA-Z][\w-]*)", styled)) - used == set()
+
+
+def test_every_icon_that_a_state_names_is_drawn() -> None:
+    drawn = set(re.findall(r'id="([a-z]+)"', (STATIC / "icons.svg").read_text()))
+    macros = page_templates().get_template("_parts.html").module
+    for state in (*get_args(State), "silent", "draining", "stopping", "ended"):
+        (name,) = re.findall(r"icons\.svg#([a-z]+)", str(macros.state(state)))
+        assert name in drawn, state

@@ -153,6 +153,22 @@ def test_what_was_not_requested_makes_no_crawl_faster(tmp_path: Path) -> None:
     assert (shown["Requests"], shown["Requests per second"]) == ("11", "1.1")
 
 
+def test_a_crawl_of_few_requests_a_day_made_some(tmp_path: Path) -> None:
+    asked = [row(f"http://a.example/{n}", fetched_at=BEGIN + n * 10**7) for n in range(3)]
+    text = page_of_crawl(figures_of(crawl(tmp_path / "c", asked)), title="c")
+    assert tiles(text)["Requests per second"] == "below 0.1"
+    assert "<td>10,000.00 s</td>" in text
+    text = page_of_crawl(figures_of(crawl(tmp_path / "none", [])), title="none")
+    assert tiles(text)["Requests per second"] == "0.0"
+
+
+def test_what_to_run_is_shown_as_code(tmp_path: Path) -> None:
+    given_up = [row("http://a.example/", 0, error="host-skipped: x")]
+    text = page_of_crawl(figures_of(crawl(tmp_path / "c", given_up)), title="c")
+    assert "often: <code>amicrawl frontier retry DIR</code> queues" in text
+    assert "`" not in text
+
+
 def test_a_line_that_is_not_a_url_is_of_no_host(tmp_path: Path) -> None:
     line = row("http://x/", 0, error="unfetchable-url: line 3") | {"url": "not a url", "host": ""}
     figures = figures_of(crawl(tmp_path / "c", [row("http://a.example/"), line]))
@@ -315,6 +331,34 @@ def test_on_a_phone_no_column_is_missing_but_bars_and_no_word_is_wider_than_the_
             assert set(hidden) == {"Share"}
             assert column in heads.all_text_contents()
             assert shown.evaluate("document.documentElement.scrollWidth") <= 400
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_names_of_settings_are_whole_and_each_heading_is_above_its_column(
+    tmp_path: Path, width: int
+) -> None:
+    settings = {"AMICRAWL_INFLIGHT_MAX": 2000, "AMICRAWL_MAX_BODY": 1}
+    rows = [row(f"http://{'long.' * 12}example/", body_length=1)]
+    asked = {"url": f"http://a.example/{'path/' * 60}"}
+    directory = crawl(tmp_path / "c", rows, settings=settings, asked=asked)
+    page = tmp_path / "page.html"
+    page.write_text(page_of_crawl(figures_of(directory), title="c"), "utf-8")
+    with chromium() as browser, open_page(browser, width=width) as shown:
+        shown.goto(page.as_uri())
+        for name in settings:
+            box = shown.get_by_role("rowheader", name=name, exact=True).bounding_box()
+            assert box is not None
+            assert box["height"] < 35, name
+        for caption in shown.locator("section > .scroll caption").all():
+            right = "(one) => one.getBoundingClientRect().right"
+            holder = caption.locator("xpath=../..")
+            assert caption.evaluate(right) <= holder.evaluate(right) + 1
+        if width > 600:
+            bar, head = shown.locator(".share").first, shown.get_by_text("Share").first
+            left = "(one) => { const range = document.createRange(); range.selectNodeContents(one);"
+            left += " return range.getBoundingClientRect().left; }"
+            begins = bar.evaluate("(one) => one.getBoundingClientRect().left")
+            assert abs(begins - head.evaluate(left)) < 2
 
 
 def test_every_chart_of_a_report_has_its_unit_and_its_numbers_as_a_table(tmp_path: Path) -> None:

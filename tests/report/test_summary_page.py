@@ -263,6 +263,15 @@ def test_a_collection_of_one_month_has_no_chart_of_months() -> None:
     assert "Captures by month" in page_of(counts_of(*lines, cdx11(time="20261201000000")), title="x")
 
 
+def test_a_collection_without_a_capture_has_no_empty_charts() -> None:
+    counts = counts_of("skipped")
+    assert not counts.captures
+    page = Page(page_of(counts, title="none"))
+    assert page.all("figure") == []
+    assert page.texts.count("Hosts") == 1, "a tile"
+    assert page.texts.count("Skipped lines") == 2, "a tile, and their reasons"
+
+
 def test_a_single_capture_has_one_day() -> None:
     page = page_of(counts_of(cdx11(time="20261128110000")), title="x")
     assert "<p>1 capture, Nov 28 2026</p>" in page

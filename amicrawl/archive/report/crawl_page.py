@@ -100,6 +100,7 @@ def _tiles(figures: CrawlFigures) -> list[tuple[str, str]]:
     seconds = max((figures.last - figures.first) / 1000, 1.0)
     responses = sum(figures.classes[name] for name in CLASSES[:4])
     requests = figures.rows - figures.classes["not requested"]
+    pace = f"{requests / seconds:,.1f}"
     return [
         ("Requests", f"{requests:,}"),
         ("Responses", f"{responses:,}"),
@@ -108,7 +109,7 @@ def _tiles(figures: CrawlFigures) -> list[tuple[str, str]]:
         ("Without a response", f"{figures.classes['no response']:,}"),
         ("Unchanged", f"{figures.unchanged:,}"),
         ("Payloads of other URLs", f"{figures.revisits:,}"),
-        ("Requests per second", f"{requests / seconds:,.1f}"),
+        ("Requests per second", "below 0.1" if requests and pace == "0.0" else pace),
     ]
 
 
@@ -157,13 +158,19 @@ def _reasons(title: str, reasons: Mapping[str, FailureReason]) -> Markup | None:
                 "li",
                 None,
                 element("strong", None, f"{reason.rows:,} {name}"),
-                element("p", None, _REMEDIES.get(name, _ANY_OTHER)),
+                element("p", None, _with_code(_REMEDIES.get(name, _ANY_OTHER))),
                 element(
                     "details", None, element("summary", None, "Examples"), element("ul", None, urls)
                 ),
             )
         )
     return section(title, element("ul", {"class": "samples"}, items))
+
+
+def _with_code(text: str) -> list[str]:
+    """Return *text* with what stands between backticks as code."""
+    parts = text.split("`")
+    return [element("code", None, part) if place % 2 else part for place, part in enumerate(parts)]
 
 
 _LINKS = {
@@ -227,7 +234,7 @@ def _hosts(figures: CrawlFigures) -> Markup | None:
     rows: list[list[str]] = []
     for name, host in ordered:
         seconds = (host.last - host.first) / 1000
-        pace = f"{seconds / (host.rows - 1):.2f} s" if host.rows > 1 and seconds >= 0 else ""
+        pace = f"{seconds / (host.rows - 1):,.2f} s" if host.rows > 1 and seconds >= 0 else ""
         share = share_bar(host.rows / (figures.rows or 1))
         rows.append([name, f"{host.rows:,}", human_size(host.bytes), f"{host.failed:,}", pace, share])
     if not rows:

@@ -54,11 +54,10 @@ def page_of(
     overlap: Overlap | None = None,
 ) -> str:
     """Return the page of *counts* as one HTML document."""
+    there = [_mime_status(counts), _hosts(counts, hosts), _path_query(counts)]
     sections = [
         _timeline(counts),
-        _mime_status(counts),
-        _hosts(counts, hosts),
-        _path_query(counts),
+        *(there if counts.captures else ()),
         *_lists(counts),
         _overlap(overlap),
         _skipped(counts),
