@@ -137,7 +137,8 @@ def test_every_name_that_a_sheet_styles_is_in_a_template_or_a_script(sheet: Path
 
 def test_every_icon_that_a_state_names_is_drawn() -> None:
     drawn = set(re.findall(r'id="([a-z]+)"', (STATIC / "icons.svg").read_text()))
-    macros = page_templates().get_template("_parts.html").module
+    text = '{% import "_parts.html" as parts %}{{ parts.state(state) }}'
+    badge = page_templates().from_string(text)
     for state in (*get_args(State), "silent", "draining", "stopping", "ended"):
-        (name,) = re.findall(r"icons\.svg#([a-z]+)", str(macros.state(state)))
+        (name,) = re.findall(r"icons\.svg#([a-z]+)", badge.render(state=state))
         assert name in drawn, state
