@@ -110,6 +110,7 @@ def test_a_long_url_has_a_verdict_in_no_time(url: str) -> None:
         ("http://a.example/?color=a&size=b&brand=%zz", Trap.NONE),
         ("http://a.example/?color=a&size=b&brand=1;2", Trap.NONE),
         ("http://a.example/?to=2040-01&year=x", Trap.CALENDAR),
+        ("http://a.example/?to=2040%2D01", Trap.CALENDAR),
         ("http://a.example/?to=2040/01-5", Trap.NONE),
         ("http://a.example/?to=2040/01/31", Trap.CALENDAR),
         ("http://a.example?date=2040-01", Trap.NONE),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import warm_processes
-from archive_files import http, packed, warc
+from index.archive_files import http, packed, warc
 from loopback import environment
 
 from amicrawl.errors import ExitCode

@@ -31,12 +31,14 @@ from amicrawl.archive.index.wacz.package import (
     write_wacz,
 )
 from amicrawl.archive.index.wacz.pages import LONGEST_TITLE, pages_in_table, title_of
-from amicrawl.capture import Truncation
+from amicrawl.archive.index.zipnum.cluster import BLOCK_LINES
+from amicrawl.capture import BytesBody, Truncation
 from amicrawl.cli.wacz import wacz
 from amicrawl.config import Dedup
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
 from amicrawl.record import Resource
+from amicrawl.record.warc import Record, RecordType, gzip_member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -174,6 +176,32 @@ def test_the_index_of_the_index_finds_a_line(package: Path, tmp_path: Path) -> N
     (source,) = open_sources([tmp_path / "indexes" / "index.idx"])
     (line,) = source.lines(b"org,example)/packed ", b"org,example)/packed!")
     assert b'"http://example.org/packed"' in line
+
+
+def test_an_index_of_several_blocks_is_in_order(tmp_path: Path) -> None:
+    source = tmp_path / "x.warc.gz"
+    body = BytesBody(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
+    http = "Content-Type: application/http; msgtype=response\r\n"
+    source.write_bytes(
+        b"".join(
+            gzip_member(
+                Record(
+                    RecordType.RESPONSE,
+                    f"<urn:uuid:{number}>",
+                    "2026-01-01T00:00:00Z",
+                    f"WARC-Target-URI: http://example.org/{number:04}\r\n{http}",
+                    b"",
+                    body,
+                )
+            )
+            for number in range(BLOCK_LINES + 10)
+        )
+    )
+    pack([source], tmp_path / "a.wacz")
+    with zipfile.ZipFile(tmp_path / "a.wacz") as opened:
+        lines = gzip.decompress(opened.read("indexes/index.cdx.gz")).splitlines()
+    assert len(lines) == BLOCK_LINES + 10
+    assert lines == sorted(lines)
 
 
 def test_pages_are_listed_with_date_and_title(package: Path) -> None:

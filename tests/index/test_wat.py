@@ -325,9 +325,12 @@ def test_links_of_foreign_pages_are_found(tmp_path: Path) -> None:
 
 
 def test_the_gzip_header_is_measured_with_what_is_in_it(tmp_path: Path) -> None:
+    """RFC 1952: extra fields, a file name, a comment, and a checksum of the header."""
     source = tmp_path / "x.warc.gz"
-    with source.open("wb") as stream, gzip.GzipFile("name.warc", "wb", fileobj=stream) as file:
-        file.write(record("metadata", 1, b"", {}))
+    whole = gzip.compress(record("metadata", 1, b"", {}))
+    header = whole[:3] + bytes([2 + 4 + 8 + 16]) + whole[4:10] + b"\4\0ab\0\0name.warc\0a comment\0"
+    header += (zlib.crc32(header) & 0xFFFF).to_bytes(2, "little")
+    source.write_bytes(header + whole[10:])
     member = made(source)[0]["Container"]["Gzip-Metadata"]
-    assert member["Header-Length"] == str(10 + len("name.warc\0"))
+    assert member["Header-Length"] == str(len(header))
     assert member["Filename"] == "name.warc"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from itertools import groupby
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.frontier.inventory import Backlog
+from amicrawl.frontier.inventory import Backlog, _Stocktaking
 from amicrawl.frontier.places import order_of, orders_of
+from amicrawl.meguri import Status
 from amicrawl.meguri.format.schema import ROW
 
 HOSTS = st.one_of(st.integers(0, 4), st.sampled_from([2**63 - 1, 2**63, 2**64 - 1]))
@@ -120,3 +122,20 @@ def test_offsets_of_any_size_keep_their_order(reference: int) -> None:
     rows = [(1, 0.0, reference), (1, 0.0, reference - 1), (2, 0.0, 1)]
     _, run = backlog_of(rows, numbers(0, 1)).take_first()
     assert run.tolist() == [1, 0]
+
+
+def test_rows_in_flight_are_due_under_their_numbers_whatever_page_of_the_table_they_are_in() -> None:
+    table = records([(1, 0.0, 10 + number) for number in range(5)])
+    table["status"] = [
+        Status.SCHEDULED,
+        Status.IN_FLIGHT,
+        Status.CRAWLED,
+        Status.SCHEDULED,
+        Status.IN_FLIGHT,
+    ]
+    taking = _Stocktaking(len(table), recrawls=False)
+    for page in (table[:1], table[1:3], table[3:]):
+        taking.look_at(page, numbers(), hour=1000, due_at=1000)
+    found = taking.inventory()
+    assert found.lapsed == [1, 4]
+    assert found.backlog.take_first() == (1, array("I", [0, 1, 3, 4]))

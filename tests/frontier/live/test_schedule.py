@@ -19,9 +19,10 @@ from frontier.live.crawls import (
 
 from amicrawl.capture import Failure
 from amicrawl.errors import AmicrawlError
-from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
+from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Settled, Source
 from amicrawl.meguri import Status
 from amicrawl.meguri.states import MANY
+from amicrawl.politeness import Gates, HostBreaker, InflightLimit, backoff
 from amicrawl.seed import Seed
 from amicrawl.urls import UrlKey
 
@@ -363,6 +364,15 @@ def test_a_redirect_is_kept_and_forgotten_when_there_is_none_any_more(crawl: Cra
         assert bool(frontier.partition.get(0).redirect_ref) is kept
 
 
+def test_a_redirect_to_another_place_replaces_the_one_before(crawl: Crawl) -> None:
+    crawl.frontier.offer(offer_of(1, 1))
+    for target in (b"http://b.test/", b"http://c.test/"):
+        crawl.clock.hour += YEAR
+        frontier = crawl.recrawl()
+        assert fetched(frontier, Outcome(301, redirect=target.decode())) == [(1, 1)]
+        assert frontier.partition.texts_at(frontier.partition.get(0).redirect_ref)[0] == target
+
+
 @pytest.mark.parametrize("clean", [True, False])
 def test_the_order_of_rows_survives_a_restart(crawl: Crawl, clean: bool) -> None:
     priorities = [0, 5, -5, 0, 5, 300, 0.5, -0.0]
@@ -484,6 +494,51 @@ def test_a_failure_that_the_frontier_knows_is_not_counted_again_by_the_index(cra
     fetched(crawl.frontier, BUSY)
     assert not crawl.frontier.settle_found(UrlKey(1, 1), BUSY, HOUR)
     assert due_of(crawl.frontier, (1, 1)) == HOUR + 1
+
+
+def test_a_fetch_that_may_go_better_is_tried_again_after_a_pause_and_not_for_ever(
+    tmp_path: Path,
+) -> None:
+    breaker = HostBreaker(1000, max_retries=2)
+    partition = opened(tmp_path)
+    frontier = DurableFrontier(
+        partition, Gates(0.0, 1), breaker, InflightLimit(100, 1, 1000), wall=Clock()
+    )
+    frontier.offer(offer_of(1, 1))
+    now, settled = 0.0, []
+    for attempt in (1, 2, 3):
+        dispatch = frontier.next(now)
+        assert dispatch is not None
+        assert dispatch.attempt == attempt
+        settled.append(frontier.settle(dispatch.key, Outcome(failure=Failure.CONNECTION_RESET), now))
+        assert frontier.next(now) is None
+        now += backoff(attempt)
+    assert settled == [Settled.AGAIN, Settled.AGAIN, Settled.DONE]
+    assert frontier.next(now) is None
+    partition.abandon()
+
+
+def test_a_host_may_be_contacted_again_once_its_response_has_come(tmp_path: Path) -> None:
+    partition = opened(tmp_path)
+    frontier = DurableFrontier(
+        partition,
+        Gates(0.0, 1),
+        HostBreaker(1000, max_retries=0),
+        InflightLimit(1, 1, 1),
+        wall=Clock(),
+    )
+    for path in (1, 2):
+        frontier.offer(offer_of(1, path))
+    first = frontier.next(0.0)
+    assert first is not None
+    assert frontier.next(0.0) is None
+    frontier.response_received(first.key, 0.0)
+    second = frontier.next(0.0)
+    assert second is not None
+    for each in (first, second):
+        frontier.settle(each.key, OK, 0.0)
+    assert frontier.counts[Status.CRAWLED] == 2
+    partition.abandon()
 
 
 def test_a_row_is_pending_from_its_offer_until_it_is_settled(crawl: Crawl) -> None:
