@@ -47,6 +47,7 @@ def history_charts(points: Sequence[HistoryPoint]) -> list[str]:
 
 
 def _pace(first: HistoryPoint, last: HistoryPoint) -> int:
-    """Return pages a minute; 0 where a crawl that started again has fewer than before."""
-    minutes = (last["ts"] - first["ts"]) / 60
-    return round(max(last["downloaded"] - first["downloaded"], 0) / minutes) if minutes > 0 else 0
+    """Return pages a minute; 0 where a crawl that started again has fewer than before, or in no time."""
+    seconds = last["ts"] - first["ts"]
+    # Crawls report once a minute: what is closer together was made up, down to a quotient of infinity.
+    return round(60 * max(last["downloaded"] - first["downloaded"], 0) / seconds) if seconds >= 1 else 0
