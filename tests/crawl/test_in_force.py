@@ -70,6 +70,10 @@ def test_an_order_of_one_kind_leaves_what_a_file_says_of_another(crawl: Crawl) -
 def test_a_file_counts_before_an_order_and_uncovers_it_when_it_is_removed(crawl: Crawl) -> None:
     crawl.orders.follow(LiveSettings(values={"delay_min": 2000, "delay_max": 4000, "concurrency": 5}))
     assert crawl.told() == (2.0, 2.0, 2.0)
+    jitter = crawl.run.in_force.jitter
+    assert jitter is not None
+    drawn = [jitter() for _ in range(100)]
+    assert 0 <= min(drawn) < 1.0 < max(drawn) <= 2.0
     crawl.write("delay", "60")
     crawl.orders.follow(LiveSettings(values={"delay_min": 3000, "delay_max": 4000}))
     assert crawl.told() == (60.0, 60.0, 60.0)

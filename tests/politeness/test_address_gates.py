@@ -168,6 +168,16 @@ def test_who_goes_ahead_out_of_turn_puts_off_the_host_that_was_called() -> None:
     assert gates.enter(ADDRESS, 2, 11.1)
 
 
+def test_who_goes_ahead_out_of_turn_takes_no_turn_from_the_host_that_was_called() -> None:
+    gates = AddressGates(0.5)
+    for host in (1, 2, 3):
+        gates.enter(ADDRESS, host, 10.0)
+    assert gates.called(10.5) == [2]
+    gates.start(ADDRESS, 10.6)
+    assert gates.called(11.1) == []
+    assert gates.enter(ADDRESS, 2, 11.2)
+
+
 def test_three_thousand_hosts_on_eight_addresses_are_each_woken_once() -> None:
     gates, now, waiting, woken = AddressGates(0.5), 0.0, 0, 0
     address_of = {host: f"192.0.2.{host % 8 + 1}" for host in range(3000)}
@@ -203,7 +213,8 @@ def test_a_turn_is_not_forgotten_with_the_addresses_contacted_long_ago() -> None
     assert gates.enter(ADDRESS, 2, 12.0)
 
 
-def test_of_an_address_that_was_forgotten_nobody_is_called() -> None:
+@pytest.mark.parametrize("looks_ahead", [False, True])
+def test_of_an_address_that_was_forgotten_nobody_is_called(looks_ahead: bool) -> None:
     gates = AddressGates(0.5)
     gates.enter(ADDRESS, 1, 10.0)
     gates.enter(ADDRESS, 2, 10.0)
@@ -211,6 +222,8 @@ def test_of_an_address_that_was_forgotten_nobody_is_called() -> None:
     for number in range(2000):
         gates.start(f"2001:db8::{number:x}", 20.0)
     assert gates.opens_at(ADDRESS) == -inf
+    if looks_ahead:
+        assert gates.next_moment() is None
     assert gates.called(20.0) == []
 
 

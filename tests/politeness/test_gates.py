@@ -412,6 +412,9 @@ def test_single_hosts_can_have_a_delay_and_a_number_of_their_own() -> None:
     assert gates.opens_at(OTHER) == inf
     gates.set_delay(HOST, 1.0)
     assert gates.opens_at(HOST) == 11.0
+    gates.start(HOST, 11.0)
+    assert gates.opens_at(HOST) == inf
+    assert gates.end(HOST, 11.5) == 12.0
 
 
 def test_a_host_that_is_held_stays_shut_until_it_is_let_go() -> None:
@@ -425,6 +428,13 @@ def test_a_host_that_is_held_stays_shut_until_it_is_let_go() -> None:
     assert gates.may_start(7, 1000.0)
     gates.release(9, 1001.0)
     assert heard == [(7, 1000.0), (9, 1001.0)]
+
+
+def test_the_delay_of_a_robots_txt_counts_once_that_of_the_crawl_is_shorter() -> None:
+    gates = Gates(1.0, 1)
+    gates.set_delay(HOST, 0.5)
+    gates.change(delay=0.2, per_host=1)
+    assert (gates.delay_of(HOST), gates.delay_of(OTHER)) == (0.5, 0.2)
 
 
 def test_a_changed_delay_counts_from_the_next_start_and_robots_txt_still_lengthens_it() -> None:

@@ -160,3 +160,6 @@ def test_what_this_machine_lacks_lowers_it_for_good_and_below_its_minimum() -> N
     assert limit.limit == 1
     limit.responded()
     assert limit.limit == 1
+    for _ in range(40):
+        limit.lost()
+    assert limit.limit == 1

@@ -102,6 +102,9 @@ def test_errors_of_requests_under_way_together_lengthen_the_interval_once() -> N
     together = [pace.responded(HOST, 503, started=1.0 + n / 10, now=2.0 + n / 10) for n in range(10)]
     assert {each.interval for each in together} == {2.0}
     assert pace.responded(HOST, 503, started=4.0, now=4.1).interval == 4.0
+    # What went well meanwhile makes an error of a request that was under way no older.
+    pace.responded(HOST, 200, started=5.0, now=9.0)
+    assert pace.responded(HOST, 503, started=8.0, now=9.1).interval > 4.0
 
 
 @pytest.mark.parametrize("bad", [{*range(600, 610)}, {*range(0, 6800, 680)}])

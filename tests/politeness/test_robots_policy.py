@@ -292,6 +292,13 @@ def test_rows_for_another_agent_say_nothing() -> None:
     assert len(RobotsCache.from_rows(rows, agent="amicrawl", written_for="other", now=NOW)) == 0
 
 
+def test_a_row_with_fewer_failures_than_none_says_nothing() -> None:
+    cache = RobotsCache()
+    cache.keep(A, judged(200, CLOSED))
+    rows = [row | {"failures": -9} if "failures" in row else row for row in cache.to_rows()]
+    assert len(RobotsCache.from_rows(rows, agent="a", written_for="a", now=NOW)) == 0
+
+
 def test_of_what_expired_only_rules_are_of_use_and_not_for_ever() -> None:
     cache = RobotsCache()
     cache.keep(A, judged(200, CLOSED))
