@@ -22,7 +22,7 @@ _EMPTY_LINES = re.compile(rb"[\r\n]*")
 _BLANK_LINE = re.compile(rb"\n\r*\n")
 REGULAR_HEAD = re.compile(
     rb"HTTP/(1\.[01]) ([1-9][0-9]{2})(?: [^\r\n\0]*+)?\r\n"
-    rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[^\r\n\0]*+\r\n)*+\r\n"
+    rb"(?:[!#$%&'*+\-.^_`|~0-9A-Za-z]++:[^\r\n\0]*+\r\n)*\r\n"
 )
 """A response's head that conforms to RFC 9112; its groups are the version and the status."""
 NOTED = (

@@ -107,7 +107,7 @@ _SURPLUS_SLASHES = re.compile(r"((?:[hH][tT][tT][pP][sS]?:)?//)/+")
 _BEYOND_ASCII = re.compile("[^\x00-\x7f]+")
 _PLAIN = re.compile(r"(?:[hH][tT][tT][pP][sS]?://|[/?.])[!-\"$-\[\]-~]*+\Z")
 """A reference that is already as browsers read it; most are."""
-_LINK_VALUE = re.compile(r"""<([^<>]*+)>((?:[^,"<]|"(?:[^"\\]|\\.)*+"?)*+)""", re.DOTALL)
+_LINK_VALUE = re.compile(r"""<([^<>]*+)>((?>(?:[^,"<]++|"(?:[^"\\]|\\.)*+"?)*))""", re.DOTALL)
 _RELATION = re.compile(r"""(?i);\s*+rel\s*+=\s*+(?:"([^"]*+)|([^\s;,]++))""")
 
 

@@ -27,7 +27,7 @@ MOST_IN_MAP = 1000
 _WINDOW = 4096
 """Bytes before a reference in which the beginning of a comment is looked for."""
 
-_GAP = rb"(?:\s{1,200}+|/\*[^*]{0,200}+\*/){0,8}+"
+_GAP = rb"(?>(?:\s{1,200}+|/\*[^*]{0,200}+\*/){0,8})"
 _LITERAL = rb"""(?:"([^"\\\n`]{1,4096}+)"|'([^'\\\n`]{1,4096}+)'|`([^`\\$\n]{1,4096}+)`)"""
 _CALL = _GAP + rb"\(" + _GAP + _LITERAL
 # Each begins with its word, which makes the search ten times as fast as one for all of them.

@@ -63,7 +63,7 @@ _BITS = re.compile(r"0x[0-9a-fA-F]{8}")
 _ADDRESS = re.compile(r"[0-9a-fA-F]{32}")
 _WHITE_SPACE = re.compile(r"[ \t\n\r]*")
 # No value of a row has a bracket in it, so that these find where rows end without parsing them.
-_ROWS_BEFORE_OTHERS = re.compile(r"(?:[ \t\n\r]*+\[[^\[\]]*+\][ \t\n\r]*+,)*+")
+_ROWS_BEFORE_OTHERS = re.compile(r"(?>(?:[ \t\n\r]*+\[[^\[\]]*+\][ \t\n\r]*+,)*)")
 _LAST_ROW = re.compile(r"([ \t\n\r]*+\[[^\[\]]*+\])[ \t\n\r]*+\]")
 
 

@@ -187,7 +187,7 @@ def _fit(text: str) -> str:
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _BASE = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:)(//[^/?#]*)?([^?#]*)(\?[^#]*)?")
-_ROOTED = re.compile(r"/(?![/.])(?:[!\"$-.0->@-~]|/(?!\.))*+(?:\?[!\"$-~]*+)?\Z")
+_ROOTED = re.compile(r"(?!//|[^?]*/\.)/[!\"$->@-~]*+(?:\?[!\"$-~]*+)?\Z")
 """An absolute path without dot segments, in printable ASCII, with or without a query."""
 _STRAY_OCTET = re.compile("[\udc80-\udcff]")
 

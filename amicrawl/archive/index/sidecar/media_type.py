@@ -76,28 +76,29 @@ _XML_DIALECTS = (
 _HEAD = 1445
 """Bytes in which browsers look for what a resource is (WHATWG MIME Sniffing, "resource header")."""
 _HTML = re.compile(
-    rb"(?i)\s*+(?><!--.{0,1000}?-->\s*+){0,8}+<(?:!doctype html|html|head|script|iframe|h1|div|font"
+    rb"(?i)\s*+(?>(?:<!--.{0,1000}?-->\s*+){0,8})<(?:!doctype html|html|head|script|iframe|h1|div|font"
     rb"|table|a|style|title|b|body|br|p)[\s>]",
     re.DOTALL,
 )
 _XML = re.compile(rb"\s*<\?xml[\s]")
 _PROLOG = (
-    rb"(?>\xef\xbb\xbf|\s++|<\?.*?\?>|<!--.*?-->|(?i:<!doctype)\s[^\[>]{0,1024}+(?>\[.*?\]\s*+)?+>)*+"
+    rb"(?>(?:\xef\xbb\xbf|\s++|<\?.*?\?>|<!--.*?-->"
+    rb"|(?i:<!doctype)\s[^\[>]{0,1024}+(?>(?:\[.*?\]\s*+)?)>)*)"
 )
 """The XML declaration, comments, instructions and the document type."""
 _BEGINNINGS = {
     # Behind an XML declaration: comments and instructions, then the document type or the root of a page.
     "application/xhtml+xml": re.compile(
-        rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,1024}+>(?>\s++|<!--.*?-->|<\?[^<>]{0,1024}+>)*+"
+        rb"(?:\xef\xbb\xbf)?\s*+<\?xml\s[^<>]{0,1024}+>(?>(?:\s++|<!--.*?-->|<\?[^<>]{0,1024}+>)*)"
         rb"<(?:!doctype\s++)?html[\s>\[]",
         re.DOTALL | re.IGNORECASE,
     ),
     # Comments and white space, then an at-rule, or a selector and the first of its declarations.
     "text/css": re.compile(
-        rb"(?>\xef\xbb\xbf|\s++|/\*.*?\*/|<!--|-->)*+"
+        rb"(?>(?:\xef\xbb\xbf|\s++|/\*.*?\*/|<!--|-->)*)"
         rb"(?:@(?:charset|import|namespace|media|supports|font-face|page|layer|container|property"
         rb"|(?:-[a-z]++-)?(?:keyframes|document|viewport))\b"
-        rb"|[^{}<;]{1,4096}+\{(?>\s++|/\*.*?\*/)*+(?:[-_a-zA-Z*][-\w]{0,60}+\s*+:|\}))",
+        rb"|[^{}<;]{1,4096}+\{(?>(?:\s++|/\*.*?\*/)*)(?:[-_a-zA-Z*][-\w]{0,60}+\s*+:|\}))",
         re.DOTALL,
     ),
     "image/svg+xml": re.compile(_PROLOG + rb"<(?:[a-zA-Z]\w{0,20}+:)?svg[\s/>]", re.DOTALL),

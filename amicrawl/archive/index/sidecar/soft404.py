@@ -95,7 +95,9 @@ _HIDDEN = re.compile(
 )
 _TAG = re.compile(r"<[^>]*+>?")
 _TITLE = re.compile(rf"<title\b[^>]{{0,300}}+>([^<]{{0,{_TITLE_LIMIT}}}+)")
-_HEADING = re.compile(r"<h[12]\b[^>]{0,300}+>\s{0,300}+(?:<[^>]{0,300}+>\s{0,300}+){0,3}+([^<]{1,200}+)")
+_HEADING = re.compile(
+    r"<h[12]\b[^>]{0,300}+>\s{0,300}+(?>(?:<[^>]{0,300}+>\s{0,300}+){0,3})([^<]{1,200}+)"
+)
 _NOINDEX = re.compile(r"<meta\b[^>]{0,300}?\bnoindex")
 _WORD = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+|[^\W_]{1,40}+")
 _PLAIN_WORD = re.compile(r"[^\W_]{1,40}+")
