@@ -23,7 +23,7 @@ from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 _PIECE = 8 << 20
 _SCHEMES = ("s3", "s3a", "gs", "gcs", "hdfs", "file")
@@ -215,6 +215,19 @@ def _found(name: str) -> tuple[Any, str]:
     usual = f"s3{name.removeprefix('s3a')}" if scheme == "s3a" else name
     filesystem, path = pafs.FileSystem.from_uri(usual)
     return filesystem, path.rstrip("/")
+
+
+@contextmanager
+def all_fetched(locations: Iterable[Location]) -> Iterator[tuple[list[Path], Path]]:
+    """Give the paths of *locations*, copied if they are in a store, and a scratch directory."""
+    with tempfile.TemporaryDirectory(prefix="amicrawl-") as name:
+        paths = []
+        for number, location in enumerate(locations):
+            # Two may have one name, in different directories.
+            directory = Path(name) / str(number)
+            directory.mkdir()
+            paths.append(location.fetched(directory))
+        yield paths, Path(name)
 
 
 @contextmanager

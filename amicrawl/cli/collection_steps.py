@@ -8,7 +8,6 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-import tempfile
 from contextlib import ExitStack
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.archive.index import MARKS
 from amicrawl.archive.index.collection.collecting import FAILED
-from amicrawl.archive.location import Location, reachable
+from amicrawl.archive.location import Location, all_fetched, reachable
 from amicrawl.archive.report import count_on_spark, counts_to_json, files_of, read_counts, text_lines
 from amicrawl.archive.table import REJECTS_SUFFIX, REPORT_SUFFIX, NoRowsError, beside, make_table
 from amicrawl.disk import OPEN_SUFFIX, Disk, explained, remove_durably, rename_durably, replace_file
@@ -81,13 +80,8 @@ def make_table_of(
 
 def _table_in_store(files: Sequence[Location], out: Location, options: TableOptions) -> TableReport:
     """Make the table of *files* on this machine and put it into the store, its report last."""
-    with tempfile.TemporaryDirectory(prefix="amicrawl-") as name:
-        fetched = []
-        for number, file in enumerate(files):
-            directory = Path(name) / str(number)
-            directory.mkdir()
-            fetched.append(file.fetched(directory))
-        made = Path(name) / TABLE
+    with all_fetched(files) as (fetched, scratch):
+        made = scratch / TABLE
         report = make_table(fetched, made, disk=Disk(), options=options)
         for suffix in (REPORT_SUFFIX, REJECTS_SUFFIX):
             out.beside(suffix).remove_file()

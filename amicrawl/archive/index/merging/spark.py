@@ -9,7 +9,6 @@ paths that all workers see under their names, or URIs of stores (`archive/locati
 from __future__ import annotations
 
 import tempfile
-from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
 from itertools import chain, groupby
@@ -40,6 +39,7 @@ from amicrawl.archive.index.merging.parts import (
     pieces_of_records,
 )
 from amicrawl.archive.index.merging.sides import SIDES
+from amicrawl.archive.location import all_fetched
 from amicrawl.archive.spark import done_on_spark, explained
 from amicrawl.archive.workers import Lost
 from amicrawl.disk import Disk
@@ -154,7 +154,7 @@ def _merged_pairs(
 
 def _merged_pair(merge: Merge) -> Merged:
     """Merge one CDXJ file with its sidecars."""
-    with _fetched((*merge.indexes, *merge.sidecars)) as (paths, scratch):
+    with all_fetched((*merge.indexes, *merge.sidecars)) as (paths, scratch):
         out = scratch / "out"
         out.mkdir()
         job = MergeJob((paths[0],), tuple(paths[1:]), out, merge.by_key_only)
@@ -164,19 +164,6 @@ def _merged_pair(merge: Merge) -> Merged:
         for path, location in zip(paths, (*merge.indexes, *merge.sidecars), strict=True):
             merged.faults = [fault.replace(str(path), str(location)) for fault in merged.faults]
     return merged
-
-
-@contextmanager
-def _fetched(locations: Sequence[Location]) -> Iterator[tuple[list[Path], Path]]:
-    """Give the paths of *locations*, copied if they are in a store, and a scratch directory."""
-    with tempfile.TemporaryDirectory(prefix="amicrawl-") as name:
-        paths = []
-        for number, location in enumerate(locations):
-            # Two may have one name, in different directories.
-            directory = Path(name) / str(number)
-            directory.mkdir()
-            paths.append(location.fetched(directory))
-        yield paths, Path(name)
 
 
 def _merged_all(spark: SparkSession, merge: Merge) -> Merged:
@@ -213,7 +200,7 @@ def dealt(merge: Merge, number: int) -> Iterator[pa.RecordBatch]:
     location = (*merge.sidecars, *merge.indexes)[number]
     file = number - len(merge.sidecars)
     merged = Merged()
-    with _fetched([location]) as ((path,), _):
+    with all_fetched([location]) as ((path,), _):
         if file < 0:
             for block, batch in enumerate(record_batches([path], merged)):
                 records = pieces_of_records(batch, merge.parts)
