@@ -672,6 +672,18 @@ def test_a_file_without_index_lines_is_refused(tmp_path: Path) -> None:
     open_sources([path])
 
 
+def test_blank_lines_are_no_captures_and_hide_none(tmp_path: Path) -> None:
+    path = tmp_path / "x.cdxj"
+    lines = b"\n".join(LINES)
+    path.write_bytes(b"\n\n" + lines + b"\n\n")
+    (source,) = open_sources([path])
+    assert list(source.lines(b"", b"\xff")) == LINES
+    for place in range(1, len(LINES)):
+        path.write_bytes(b"\n".join([*LINES[:place], b"", *LINES[place:]]) + b"\n")
+        with pytest.raises(InputError, match="not in byte order"):
+            open_sources([path])
+
+
 def test_the_command_responds_as_the_server_does(tmp_path: Path) -> None:
     cluster(pages(25), tmp_path)
     assert run("query", tmp_path, "--url", "example.com/p000003") == pages(4)[3].decode() + "\n"

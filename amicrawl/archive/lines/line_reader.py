@@ -8,6 +8,7 @@ what could be read, then DamagedFileError; memory stays bounded whatever the byt
 from __future__ import annotations
 
 import bz2
+import codecs
 import sys
 import zlib
 from contextlib import contextmanager, suppress
@@ -73,7 +74,7 @@ def octet_blocks(
                 read = file.tell()
             if is_first:
                 refuse_archive(path, block)
-                is_first = False
+                is_first, block = False, block.removeprefix(codecs.BOM_UTF8)  # noqa: PLW2901
             end = block.rfind(b"\n") + 1
             if not end:
                 rest.append(block)

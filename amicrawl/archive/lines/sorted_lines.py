@@ -130,10 +130,12 @@ class SortedLines:
         last = b""
         for probe in range(_PROBES):
             offset = self.start_of_line(start + (self.size - start) * probe // _PROBES)
-            line, following = (
-                self.line_at(each).partition(up_to)[0] for each in (offset, self.after(offset))
-            )
-            if line < last or (following and following < line):
+            behind = self.after(offset)
+            line, following = (self.line_at(each).partition(up_to)[0] for each in (offset, behind))
+            # Nothing but blank lines may be at the end.
+            if line < last or (
+                following < line and (following or self._bytes(behind, _STEP).strip(b"\n"))
+            ):
                 return False
             last = line
         return True

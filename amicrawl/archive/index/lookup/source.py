@@ -103,7 +103,7 @@ class SortedFile:
         return first, self._lines.first_from(end, start=first)
 
     def _between(self, start: int, end: int) -> Iterator[bytes]:
-        return (line for _, line in self._lines.between(start, end))
+        return (line for _, line in self._lines.between(start, end) if line)
 
 
 def open_sources(paths: Sequence[Path]) -> list[IndexSource]:

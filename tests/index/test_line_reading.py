@@ -1,4 +1,4 @@
-"""Lines that are packed with gzip, whole and damaged."""
+"""Lines as they are read, packed with gzip or not, whole and damaged."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ def unpacked_by_bytes(packed: bytes) -> bytes:
         if unpacker.eof:
             unpacker = zlib.decompressobj(31)
     return bytes(content)
+
+
+def test_a_byte_order_mark_is_not_part_of_the_first_line(tmp_path: Path) -> None:
+    for name, pack in (("x.cdxj", bytes), ("x.cdxj.gz", gzip.compress)):
+        (tmp_path / name).write_bytes(pack(b"\xef\xbb\xbf" + LINES[0] + LINES[1]))
+        assert b"".join(octet_blocks(tmp_path / name)) == LINES[0] + LINES[1]
 
 
 @pytest.mark.parametrize("lines_each", [150, 2500, 6000])
