@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 PROJECT = Path(__file__).parents[1]
 START = "amicrawl.crawl.start"
 """The module that is `scrapy crawl` without the rest of Scrapy's command line."""
+SOURCE = "tests-source"
+"""The name of a process below another one, whose forks are the crawls that that one starts."""
+_STARTS_CRAWLS = frozenset({"pipeline", "share"})
+"""The commands of amicrawl that do."""
 MODULES = frozenset({"scrapy", "amicrawl", START})
 SCRIPT = str(Path(sys.executable).with_name("amicrawl"))
 _BY_PACKAGE = {
@@ -80,6 +84,7 @@ _NOT_PRELOADED = ("twisted.internet.reactor", "amicrawl.settings")
 _OF_THE_INTERPRETER = ("PYTHON", "TERM", "LANG", "LC_", "LD_", "MALLOC", "ARROW", "OMP_")
 _OF_NO_MATTER = frozenset({"PYTHONPATH", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE"})
 _PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_NAME = 15
 _NUMBER = struct.Struct("!q")
 _given = inspect.signature(subprocess.Popen._execute_child).bind  # type: ignore[attr-defined]
 
@@ -91,9 +96,10 @@ class Popen(subprocess.Popen[Any]):
         given = _given(self, *arguments).arguments
         line, environment = given["args"], given["env"]
         environment = dict(os.environ if environment is None else environment)
+        group = given.get("process_group", -1)
         is_odd = (
             given["preexec_fn"] or given["pass_fds"] or given["shell"] or given["executable"]
-        ) or given.get("process_group", -1) != -1
+        ) or group not in {-1, 0}
         if is_odd or not _is_forkable(line, environment):
             super()._execute_child(*arguments)  # type: ignore[misc]
             return
@@ -104,6 +110,7 @@ class Popen(subprocess.Popen[Any]):
             "directory": str(Path(os.fsdecode(given["cwd"] or ".")).absolute()),
             "environment": environment,
             "in_session": bool(given["start_new_session"]),
+            "in_group": group == 0,
             "is_under_nohup": signal.getsignal(signal.SIGHUP) is signal.SIG_IGN,
         }
         self.pid = _source().fork(request, [end if end >= 0 else n for n, end in enumerate(ends)])
@@ -175,19 +182,12 @@ def _interpreter_settings(environment: Mapping[str, str]) -> dict[str, str]:
 
 
 class _Source:
-    """The process that others are forks of; it ends with this one."""
+    """The process that others are forks of, at the other end of *channel*; it ends with this one."""
 
-    def __init__(self) -> None:
+    def __init__(self, channel: socket.socket, process: subprocess.Popen[bytes] | None = None) -> None:
         self._lock = threading.Lock()
-        self._channel, theirs = socket.socketpair()
-        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-P", __file__, str(theirs.fileno())],
-                pass_fds=[theirs.fileno()],
-                cwd=PROJECT,
-                env=environment,
-            )
+        self._channel = channel
+        self._process = process
 
     def fork(self, request: Mapping[str, Any], streams: list[int]) -> int:
         """Return the ID of a new process, a child of this one, that has *streams* as its first three."""
@@ -211,7 +211,16 @@ _sources: list[_Source] = []
 
 def _source() -> _Source:
     if not _sources:
-        _sources.append(_Source())
+        channel, theirs = socket.socketpair()
+        environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        with theirs:
+            process = subprocess.Popen(
+                [sys.executable, "-P", __file__, str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                cwd=PROJECT,
+                env=environment,
+            )
+        _sources.append(_Source(channel, process))
     return _sources[0]
 
 
@@ -233,6 +242,8 @@ def _serve(channel: socket.socket) -> dict[str, Any]:
         if not between:
             child = os.fork()
             if child:
+                if b'"in_group": true' in message:
+                    os.setpgid(child, child)  # before anybody can signal the group
                 os.write(writing, _NUMBER.pack(child))
                 os._exit(0)
             os.close(reading)
@@ -248,6 +259,36 @@ def _serve(channel: socket.socket) -> dict[str, Any]:
         os.waitpid(between, 0)
         channel.sendall(os.read(reading, _NUMBER.size))
         os.close(reading)
+
+
+def _served_below(request: dict[str, Any]) -> dict[str, Any]:
+    """Have a source below this process, too, whose forks become its children; return only in those.
+
+    Returns *request* in this process itself, which starts crawls: pipelines and workers do.
+    """
+    ours, theirs = socket.socketpair()
+    if os.fork():
+        theirs.close()
+        _sources.append(_Source(ours))
+        subprocess.Popen = Popen  # type: ignore[misc]
+        return request
+    ours.close()
+    # What ends, interrupts or counts the crawls of that process is not to mean this one.
+    os.setsid()
+    name = Path("/proc/self/comm").read_bytes().strip()
+    _take_name(SOURCE.encode())
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for stream in range(3):
+        os.dup2(nothing, stream)
+    os.close(nothing)
+    request = _serve(theirs)
+    _take_name(name)
+    return request
+
+
+def _take_name(name: bytes) -> None:
+    """Be shown as *name* in lists of processes."""
+    ctypes.CDLL(None).prctl(_PR_SET_NAME, name, 0, 0, 0)
 
 
 def _become(request: Mapping[str, Any], path: Sequence[str]) -> None:
@@ -308,6 +349,8 @@ def _main() -> str:
     gc.collect()
     gc.freeze()
     request = _serve(channel)
+    if not _STARTS_CRAWLS.isdisjoint(request["line"][1:2]):
+        request = _served_below(request)
     _become(request, path)
     return str(request["line"][0])
 

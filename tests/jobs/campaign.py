@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pyarrow.parquet as pq
 import warm_processes
+from crawl_processes import started_by
 from faulty_store import Cable, FaultyStore
 from loopback import PROJECT, QUICK, RawServer, environment, page
 from object_store import CREDENTIALS
@@ -140,9 +141,7 @@ class Machine:
 
     @property
     def crawls(self) -> list[Any]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            return psutil.Process(self.process.pid).children(recursive=True)
-        return []
+        return started_by(self.process.pid)
 
     def signal(self, number: int) -> None:
         """Send signal *number* to the pipeline and its crawls."""

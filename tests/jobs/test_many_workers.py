@@ -13,11 +13,10 @@ from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import psutil
 import pytest
 import warm_processes
 from archive_reading import rows
-from crawl_processes import end
+from crawl_processes import end, started_by
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
 if TYPE_CHECKING:
@@ -252,7 +251,7 @@ def kill(redis_server: RedisServer, worker: subprocess.Popen[str]) -> str | None
         for key in client.scan_iter("amicrawl:claim:web.p*"):
             claim = client.hgetall(key)
             if claim.get("owner", "").split(":")[1:2] == [str(worker.pid)]:
-                crawls = psutil.Process(worker.pid).children()
+                crawls = started_by(worker.pid)
                 worker.kill()
                 for crawl in crawls:
                     crawl.kill()

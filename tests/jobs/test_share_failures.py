@@ -18,7 +18,7 @@ import psutil
 import pytest
 import warm_processes
 from archive_reading import check_sealed, rows
-from crawl_processes import end
+from crawl_processes import end, started_by
 from loopback import PROJECT, QUICK, RawServer, environment, page
 
 from amicrawl.disk import Disk
@@ -190,7 +190,7 @@ def test_a_worker_cut_off_pauses_and_a_frozen_one_writes_nothing_when_it_wakes(
         # It is not frozen between its look at the fence and a write: what is in flight is held back.
         flows.clear()
         until(lambda: is_still(directory))
-        crawl = psutil.Process(first.pid).children()[0]
+        crawl = started_by(first.pid)[0]
         for process in (psutil.Process(first.pid), crawl):
             process.suspend()
         with connect_to(redis_server) as share:

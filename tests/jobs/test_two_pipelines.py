@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ import psutil
 import pytest
 import warm_processes
 from archive_reading import check_sealed, rows
+from crawl_processes import started_by
 from loopback import PROJECT, QUICK, RawServer, environment, page
 from rsync_daemon import RsyncDaemon
 
@@ -21,7 +23,6 @@ from amicrawl.fleet.database.connection import JobStore, connect
 from amicrawl.fleet.database.ident import ident_of, normalised
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -85,7 +86,12 @@ def submit(store: JobStore, url: str) -> str:
 
 @contextlib.contextmanager
 def pipeline(
-    server: RedisServer, data: Path, name: str, log: Path, *options: str
+    server: RedisServer,
+    data: Path,
+    name: str,
+    log: Path,
+    *options: str,
+    popen: type[subprocess.Popen[Any]] = warm_processes.Popen,
 ) -> Iterator[subprocess.Popen[bytes]]:
     """A real pipeline with what it starts, all of it gone at the end."""
     line = [sys.executable, "-m", "amicrawl", "pipeline", "--slots", "2", "--name", name]
@@ -93,7 +99,7 @@ def pipeline(
     for setting, value in SETTINGS.items():
         line += ["-s", f"{setting}={value}"]
     with log.open("ab") as output:
-        child = warm_processes.Popen(line, cwd=PROJECT, env=environment(), stdout=output, stderr=output)
+        child = popen(line, cwd=PROJECT, env=environment(), stdout=output, stderr=output)
     try:
         yield child
     finally:
@@ -102,15 +108,13 @@ def pipeline(
 
 def kill(child: subprocess.Popen[bytes]) -> int:
     """Kill a pipeline and all its crawls at once; return how many crawls there were."""
-    with contextlib.suppress(psutil.NoSuchProcess):
-        family = psutil.Process(child.pid).children(recursive=True)
-        child.kill()
-        for process in family:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                process.kill()
-        child.wait(30)
-        return len(family)
-    return 0
+    crawls = started_by(child.pid)
+    child.kill()
+    for process in crawls:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    child.wait(30)
+    return len(crawls)
 
 
 def until(condition: Callable[[], object], *, seconds: float = 120.0, log: Path) -> None:
@@ -293,7 +297,8 @@ def test_a_poisoned_crawl_file_ends_its_own_job_with_the_reason_and_no_other(
         poisoned = submit(store, f"{host}/1")
         raw(store).set(store.keys.config(poisoned), b"[" * 200_000)
         sound = submit(store, f"{host}/")
-        with pipeline(redis_server, tmp_path / "data", "one", log) as child:
+        # Not a fork: in this test, the crawls are the interpreters that a pipeline starts.
+        with pipeline(redis_server, tmp_path / "data", "one", log, popen=subprocess.Popen) as child:
             until(lambda: raw(store).hget(sound, "finished_at"), log=log)
             until(lambda: raw(store).hget(poisoned, "failed"), log=log)
             assert child.poll() is None

@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 import warm_processes
+from crawl_processes import started_by
 from loopback import RawServer, environment, page, write_lines
 from warm_processes import PRELOADED, SCRIPT, START
 
@@ -95,3 +97,16 @@ def test_a_fork_is_a_child_with_its_own_directory_that_signals_reach(tmp_path: P
             child.send_signal(signal.SIGKILL)
             assert child.wait(30) == -signal.SIGKILL
     assert (tmp_path / "out").is_dir()
+
+
+def test_what_forks_the_crawls_of_a_pipeline_is_none_of_them_and_ends_with_it(tmp_path: Path) -> None:
+    line = [sys.executable, "-m", "amicrawl", "pipeline", "--data", str(tmp_path / "data")]
+    line += ["--redis", "redis://127.0.0.1:1/0", "--min-free", "0"]
+    with warm_processes.Popen(line, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE) as child:
+        assert child.stderr is not None
+        assert child.stderr.readline(), "it cannot reach Redis, and tries again"
+        [source] = psutil.Process(child.pid).children()
+        assert source.name() == warm_processes.SOURCE
+        assert started_by(child.pid) == []
+        child.kill()
+        source.wait(30)
