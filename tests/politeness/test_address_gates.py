@@ -121,6 +121,19 @@ def test_who_comes_after_its_turn_does_not_cost_the_host_its_turn_that_is_called
     assert gates.called(11.3) == [3]
 
 
+def test_who_comes_after_its_turn_to_an_address_that_is_shut_does_not_cost_it_either() -> None:
+    gates = AddressGates(0.5, patience=0.25)
+    for host in (1, 2, 3, 4):
+        gates.enter(ADDRESS, host, 10.0)
+    assert gates.called(10.5) == [2]
+    assert gates.called(10.75) == [3]
+    gates.start(ADDRESS, 10.8)
+    assert [gates.enter(ADDRESS, host, 10.9) for host in (2, 3)] == [False, False]
+    assert gates.called(11.3) == [2]
+    assert gates.enter(ADDRESS, 2, 11.3)
+    assert gates.called(11.8) == [3]
+
+
 def test_a_turn_that_lapses_while_the_address_is_shut_is_given_to_the_next_when_it_opens() -> None:
     gates = AddressGates(0.5, patience=5.0)
     for host in (1, 2, 3):

@@ -412,9 +412,10 @@ def test_single_hosts_can_have_a_delay_and_a_number_of_their_own() -> None:
     assert gates.opens_at(OTHER) == inf
     gates.set_delay(HOST, 1.0)
     assert gates.opens_at(HOST) == 11.0
-    gates.start(HOST, 11.0)
-    assert gates.opens_at(HOST) == inf
-    assert gates.end(HOST, 11.5) == 12.0
+    for now in (11.0, 11.2):
+        gates.start(HOST, now)
+    assert gates.end(HOST, 11.5) == inf
+    assert gates.end(HOST, 11.6) == 12.2
 
 
 def test_a_host_that_is_held_stays_shut_until_it_is_let_go() -> None:
@@ -424,6 +425,9 @@ def test_a_host_that_is_held_stays_shut_until_it_is_let_go() -> None:
     gates.hold(7)
     assert not gates.may_start(7, 1000.0)
     assert gates.may_start(8, 1000.0)
+    gates.start(7, 999.0)
+    assert gates.end(7, 999.0) == inf
+    heard.clear()
     gates.release(7, 1000.0)
     assert gates.may_start(7, 1000.0)
     gates.release(9, 1001.0)

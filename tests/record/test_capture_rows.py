@@ -206,6 +206,7 @@ def test_the_first_head_of_several_does_not_count() -> None:
         (True, '{"a":"b"}', '{"a":"b"}'),
         (True, '{"a":"b","tls_fault":"cert has expired"}', '{"a":"b"}'),
         (True, '{"tls_fault":"cert has expired"}', ""),
+        (True, '{"page_fault":"it did not load"}', ""),
         (False, "", '{"tls_fault":"self signed"}'),
         (False, '{"a":"b"}', '{"a":"b","tls_fault":"self signed"}'),
         (False, '{"tls_fault":"cert has expired"}', '{"tls_fault":"self signed"}'),

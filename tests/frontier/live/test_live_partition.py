@@ -29,7 +29,7 @@ from frontier.live.disks import CountingDisk, FailingDisk
 from meguri.store.partitions import host_frame, intern_frame, names_in, tombstone_frame, url_frame
 
 from amicrawl.disk import Disk
-from amicrawl.errors import AmicrawlError, DamagedFileError, OutputError, UsageError
+from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
 from amicrawl.frontier import Found, Outcome
 from amicrawl.meguri import LivePartition, Status, find_damage
 from amicrawl.meguri.arena import entry_of
@@ -309,6 +309,15 @@ def test_the_identity_is_on_disk_before_the_first_row_is(directory: Path, fatal:
     again = opened(directory)
     assert again.state.created == HOUR
     again.abandon()
+
+
+def test_an_identity_that_is_not_known_here_is_refused_by_its_name(directory: Path) -> None:
+    made = LivePartition(
+        directory, disk=CountingDisk(), hour=HOUR, meta={b"amicrawl.identity": b"odd\xff"}
+    )
+    made.close(HOUR)
+    with pytest.raises(InputError, match=r"tells URLs apart by 'odd.*xff', which is not known"):
+        opened(directory)
 
 
 def test_a_directory_is_of_one_crawl_at_a_time(directory: Path) -> None:

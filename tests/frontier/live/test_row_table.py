@@ -118,6 +118,18 @@ def test_of_a_frozen_table_the_first_state_of_each_row_is_put_aside(directory: P
     table.close()
 
 
+def test_a_row_that_is_marked_while_it_is_copied_is_put_aside_as_it_was(directory: Path) -> None:
+    table = table_in(directory, 3)
+    table.freeze()
+    for octet in (7, 8):
+        table.marked(1, WIDTH - 1, octet)
+    assert table.read(1) == packed(1)[:-1] + b"\x08"
+    assert table.thaw() == {1: packed(1)}
+    table.marked(2, WIDTH - 1, 9)
+    assert table.thaw() == {}
+    table.close()
+
+
 def test_nothing_is_put_aside_before_and_after(directory: Path) -> None:
     table = table_in(directory, 3)
     table.write(0, packed(0, 1))
