@@ -5,13 +5,34 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from dashboard.made_up_jobs import MadeUpJob
+from dashboard.made_up_jobs import MadeUpJob, running_job
 from dashboard_client import DashboardClient
 
+from amicrawl.fleet.dashboard.board import Board
 from amicrawl.fleet.leases.lease import Claims
 
 if TYPE_CHECKING:
     from amicrawl.fleet.database.connection import JobStore
+    from amicrawl.fleet.jobs.watching import SeenJob
+
+
+def test_of_many_jobs_those_that_ended_last_are_looked_at(store: JobStore) -> None:
+    looked_at: list[str] = []
+
+    def has_summary(ident: str, _: SeenJob) -> bool:
+        looked_at.append(ident)
+        return False
+
+    for number in range(20):
+        MadeUpJob.queued(store, f"https://queued-{number}.example/")
+    ended = [running_job(store, f"https://ended-{number}.example/") for number in range(9)]
+    for ago, job in enumerate(ended):
+        job.end(aborted=ago % 2 == 1, ago=60 * ago)
+    store.client.hset(store.keys.job(ended[0].ident), "failed", "true")
+    found = Board(store, has_summary=has_summary).ended(most=4)
+    assert [job["ident"] for job in found] == [job.ident for job in ended[:4]]
+    assert [job["state"] for job in found] == ["failed", "aborted", "completed", "aborted"]
+    assert sorted(looked_at) == sorted(job.ident for job in ended[:4])
 
 
 def test_jobs_that_ended_long_ago_are_listed_and_searched(store: JobStore, address: str) -> None:

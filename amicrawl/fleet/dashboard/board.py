@@ -20,11 +20,11 @@ from amicrawl.fleet.dashboard.views import (
     pipeline_view,
 )
 from amicrawl.fleet.dashboard.wording import plain
-from amicrawl.fleet.database import dead_letters, is_ident, scored_at
+from amicrawl.fleet.database import dead_letters, is_ident, number_of, scored_at
 from amicrawl.fleet.jobs import ENDED, Watch, lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from amicrawl.fleet.dashboard.job_choice import JobChoice
     from amicrawl.fleet.dashboard.shapes import (
@@ -46,6 +46,9 @@ _FRESH = 0.25
 _LARGEST_READ = 128 * 1024
 _MOST_ENDED = 20_000
 """Jobs that have ended and are looked through for those that a request names."""
+
+_END_FIELDS = ("finished_at", "failed", "aborted")
+"""Those of a record of which a job that has ended has one."""
 
 
 class Board:
@@ -108,8 +111,12 @@ class Board:
     def ended(self, *, most: int, but: frozenset[str] = frozenset()) -> list[Job]:
         """Return jobs that have ended and are remembered, the latest first, none of *but*."""
         idents = [ident for ident in self._found().jobs if ident not in but]
-        found = [job for job in self._views(idents, {}) if job["state"] in ENDED]
-        return sorted(found, key=lambda job: -(job["finished_at"] or 0.0))[:most]
+        seen = zip(idents, self._watch.jobs(idents), strict=True)
+        # What is shown of a job costs as much as reading it: only of those that may be listed.
+        over = [(ident, one) for ident, one in seen if any(map(one.record.get, _END_FIELDS))]
+        over.sort(key=lambda job: -_ended_at(job[1]))
+        found = [job for job in self._shown(over[:most], {}) if job["state"] in ENDED]
+        return sorted(found, key=lambda job: -(job["finished_at"] or 0.0))
 
     def past(self, ended: Sequence[Job], *, most: int) -> list[Job]:
         """Return the jobs that ended last and have no record any more: those that are not in *ended*."""
@@ -250,8 +257,10 @@ class Board:
         )
 
     def _views(self, idents: Sequence[str], queue_of: dict[str, str]) -> list[Job]:
+        return self._shown(zip(idents, self._watch.jobs(idents), strict=True), queue_of)
+
+    def _shown(self, jobs: Iterable[tuple[str, SeenJob]], queue_of: dict[str, str]) -> list[Job]:
         nicknames = self._nicknames()
-        seen = self._watch.jobs(idents, facts=("now", "hosts"))
         return [
             job_view(
                 ident,
@@ -260,7 +269,7 @@ class Board:
                 pipeline=nicknames.get(one.record.get("pipeline_id", ""), ""),
                 has_summary=self._has_summary(ident, one),
             )
-            for ident, one in zip(idents, seen, strict=True)
+            for ident, one in jobs
             if one.record.get("url")
         ]
 
@@ -281,3 +290,8 @@ class Board:
                 self._names = self._watch.names()
                 self._names_at = now
             return self._names
+
+
+def _ended_at(seen: SeenJob) -> int:
+    """Return the second in which a job ended, by which the latest are found; 0 where it is not known."""
+    return number_of(seen.record.get("finished_at") or seen.record.get("amicrawl_failed_at"))
