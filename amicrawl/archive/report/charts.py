@@ -61,6 +61,10 @@ def _attribute(name: str, value: object) -> str:
 
 _TIMELINE_HEIGHT = 190
 _AXIS = 22
+_CEILING = 16
+_FLOOR = _TIMELINE_HEIGHT - _AXIS
+_ROOM = _FLOOR - _CEILING
+"""The pixels of a timeline between the lines of its greatest value and of nothing."""
 _BAR = 16
 _ROW = 42
 _CELL = 38
@@ -101,28 +105,36 @@ def timeline(bars: Sequence[Bar], label: str) -> Markup:
     """Return bars side by side over an axis with some labels."""
     top = max((bar.value for bar in bars), default=0) or 1
     width = 100 / max(len(bars), 1)
-    room = _TIMELINE_HEIGHT - _AXIS - 16
+    parts = _axes(top, [bar.label for bar in bars])
+    for index, bar in enumerate(bars):
+        height = max(_ROOM * bar.value / top, 1.5) if bar.value else 0
+        box = _box(index * width + width * 0.1, width * 0.8, _FLOOR, height, "bar")
+        parts.append(element("rect", box, element("title", None, bar.title)))
+    return _svg(_TIMELINE_HEIGHT, label, parts)
+
+
+def _axes(top: int, labels: Sequence[str]) -> list[Markup]:
+    """Return the lines of a timeline up to *top*, and those of the *labels* of its columns that fit."""
+    width = 100 / max(len(labels), 1)
     parts = [
-        _line(16.0),
-        _line(16 + room / 2),
-        _line(16.0 + room),
+        *(_line(_CEILING + _ROOM * share) for share in (0, 0.5, 1)),
         element("text", {"x": "0", "y": 12, "class": "axis"}, short(top)),
     ]
-    kept = _labelled([bar.label for bar in bars])
-    for index, bar in enumerate(bars):
-        height = max(room * bar.value / top, 1.5) if bar.value else 0
-        attributes: dict[str, object] = {
-            "x": f"{index * width + width * 0.1:.3f}%",
-            "y": f"{16 + room - height:.1f}",
-            "width": f"{width * 0.8:.3f}%",
-            "height": f"{height:.1f}",
-            "class": "bar",
-        }
-        parts.append(element("rect", attributes, element("title", None, bar.title)))
-        if index in kept:
-            attributes = {"x": f"{index * width:.3f}%", "y": _TIMELINE_HEIGHT - 6, "class": "axis"}
-            parts.append(element("text", attributes, bar.label))
-    return _svg(_TIMELINE_HEIGHT, label, parts)
+    for index in sorted(_labelled(labels)):
+        place = {"x": f"{index * width:.3f}%", "y": _TIMELINE_HEIGHT - 6, "class": "axis"}
+        parts.append(element("text", place, labels[index]))
+    return parts
+
+
+def _box(left: float, width: float, bottom: float, height: float, css: str) -> dict[str, object]:
+    """Return the attributes of a rectangle on *bottom*; *left* and *width* are percentages."""
+    return {
+        "x": f"{left:.3f}%",
+        "y": f"{bottom - height:.1f}",
+        "width": f"{width:.3f}%",
+        "height": f"{height:.1f}",
+        "class": css,
+    }
 
 
 class TimeColumn(NamedTuple):
@@ -141,42 +153,21 @@ def stacked_timeline(columns: Sequence[TimeColumn], classes: Mapping[str, str], 
     """Return columns side by side, each divided by class, and lines where they are marked."""
     top = max((sum(column.values.values()) for column in columns), default=0) or 1
     width = 100 / max(len(columns), 1)
-    room = _TIMELINE_HEIGHT - _AXIS - 16
-    parts = [
-        *(_line(16.0 + room * share) for share in (0, 0.5, 1)),
-        element("text", {"x": "0", "y": 12, "class": "axis"}, short(top)),
-    ]
-    kept = _labelled([column.label for column in columns])
+    parts = _axes(top, [column.label for column in columns])
     for index, column in enumerate(columns):
-        bottom = 16.0 + room
+        bottom: float = _FLOOR
         stack = []
         for name, css in classes.items():
-            if not (value := column.values.get(name, 0)):
-                continue
-            height = max(room * value / top, 0.8)
-            bottom -= height
-            box: dict[str, object] = {
-                "x": f"{index * width + width * 0.08:.3f}%",
-                "y": f"{bottom:.1f}",
-                "width": f"{width * 0.84:.3f}%",
-                "height": f"{height:.1f}",
-                "class": css,
-            }
-            stack.append(element("rect", box))
+            if value := column.values.get(name, 0):
+                height = max(_ROOM * value / top, 0.8)
+                box = _box(index * width + width * 0.08, width * 0.84, bottom, height, css)
+                stack.append(element("rect", box))
+                bottom -= height
         parts.append(element("g", None, element("title", None, column.title), stack))
         if column.mark:
             at = f"{index * width + width / 2:.3f}%"
-            line: dict[str, object] = {
-                "x1": at,
-                "x2": at,
-                "y1": "16",
-                "y2": f"{16 + room:.1f}",
-                "class": "mark",
-            }
+            line = {"x1": at, "x2": at, "y1": _CEILING, "y2": _FLOOR, "class": "mark"}
             parts.append(element("line", line, element("title", None, column.mark)))
-        if index in kept:
-            place = {"x": f"{index * width:.3f}%", "y": _TIMELINE_HEIGHT - 6, "class": "axis"}
-            parts.append(element("text", place, column.label))
     return _svg(_TIMELINE_HEIGHT, label, parts)
 
 
