@@ -39,31 +39,11 @@ STARTED_IN = "dashboard"
 
 def submit_job(call: Call) -> Any:
     """Submit a job."""
-    body = call.body
     _check_limit(call)
-    declared = call.site.job_settings
-    said = {
-        each.name: getattr(body, each.name)
-        for each in job_settings.fields(job_settings.submitted(declared))
-    }
-    wanted = Submission(
-        url=body.url,
-        depth="shallow" if body.shallow else "inf",
-        is_list=body.is_list or body.lines is not None,
-        lines=body.lines,
-        settings={name: value for name, value in said.items() if value is not None},
-        pipeline=body.pipeline or "",
-        large=body.large,
-        ignore_sets=tuple(body.ignore_sets),
-        ignores=tuple(body.ignores),
-        started_by=_name(call),
-        started_in=STARTED_IN,
-        again="ended" if body.again else "never",
-    )
-    store = call.site.store
+    store, declared = call.site.store, call.site.job_settings
     try:
         with store.responding():
-            done = submit(store, wanted, now=time.time(), declared=declared)
+            done = submit(store, _wanted(call), now=time.time(), declared=declared)
     except JobExistsError as error:
         advice = (
             "To crawl it again, tick “Crawl it again”, or send `again`."
@@ -77,6 +57,29 @@ def submit_job(call: Call) -> Any:
         "job": call.site.board.job_or_none(done.ident),
         "warnings": list(done.warnings),
     }
+
+
+def _wanted(call: Call) -> Submission:
+    """Return the job that the body of *call* describes."""
+    body = call.body
+    said = {
+        each.name: getattr(body, each.name)
+        for each in job_settings.fields(job_settings.submitted(call.site.job_settings))
+    }
+    return Submission(
+        url=body.url,
+        depth="shallow" if body.shallow else "inf",
+        is_list=body.is_list or body.lines is not None,
+        lines=body.lines,
+        settings={name: value for name, value in said.items() if value is not None},
+        pipeline=body.pipeline or "",
+        large=body.large,
+        ignore_sets=tuple(body.ignore_sets),
+        ignores=tuple(body.ignores),
+        started_by=_name(call),
+        started_in=STARTED_IN,
+        again="ended" if body.again else "never",
+    )
 
 
 def abort_job(call: Call) -> Any:
