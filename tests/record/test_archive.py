@@ -174,6 +174,17 @@ def test_a_crawl_is_whole_when_it_is_sealed(tmp_path: Path) -> None:
     check_agreement(tmp_path)
 
 
+def test_each_file_is_told_of_once_and_as_soon_as_it_is_sealed(tmp_path: Path) -> None:
+    told: list[SealedFile] = []
+    archive = open_archive(tmp_path, on_sealed=told.append)
+    for entry in pages(40):
+        archive.store([entry])
+        assert [file.name for file in told] == sorted(path.name for path in tmp_path.glob("*.warc.gz"))
+    assert len(told) > 3
+    archive.seal()
+    assert [file.name for file in told] == names_in(tmp_path)
+
+
 def test_stages_can_be_driven_one_by_one(tmp_path: Path) -> None:
     archive = open_archive(tmp_path)
     entries = pages(12)

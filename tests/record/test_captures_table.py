@@ -383,6 +383,15 @@ def test_files_that_are_gone_whenever_they_are_opened_are_an_error_that_says_so(
         pass
 
 
+def test_a_table_that_is_gone_when_it_is_opened_is_looked_for_once_more(tmp_path: Path) -> None:
+    """As those of the processes of a crawl are, once it has joined them."""
+    keep(tmp_path, *pages(2))
+    listed = iter([([tmp_path / "processes" / "captures.parquet"], []), index_files(tmp_path)])
+    now = index_files(tmp_path)
+    with opened_index_files(tmp_path, listed=lambda _: next(listed, now)) as files:
+        assert urls_in(files) == [item.seed.url for item in pages(2)]
+
+
 def test_a_damaged_table_is_named_at_once_and_not_held_for_one_that_changes(tmp_path: Path) -> None:
     (tmp_path / "captures.parquet").write_bytes(b"no table at all")
     with (

@@ -193,6 +193,19 @@ def test_a_file_in_which_nothing_is_whole_is_removed(tmp_path: Path, content: by
     assert names_in(tmp_path) == (["ami-00000.warc.gz.tail"] if content else [])
 
 
+def test_a_file_with_nothing_but_its_warcinfo_is_removed_and_nothing_of_it_set_aside(
+    tmp_path: Path,
+) -> None:
+    leave(tmp_path, item())
+    path = tmp_path / WARC
+    with path.open("rb") as stream:
+        first = next(iter(Members(stream)))
+    (tmp_path / JOURNAL).unlink()
+    path.write_bytes(path.read_bytes()[: first.length])
+    assert mend(tmp_path).removed == [WARC]
+    assert names_in(tmp_path) == []
+
+
 def test_a_request_whose_response_never_arrived_is_set_aside_and_not_thrown_away(tmp_path: Path) -> None:
     only = item()
     leave(tmp_path, only)

@@ -102,7 +102,14 @@ def test_a_304_that_nobody_requested_is_an_ordinary_response() -> None:
     assert decide(made, digests_of(made), seed=KNOWING) == RevisitDecision(EMPTY, unchanged=False)
 
 
-@pytest.mark.parametrize(("seed", "profile"), [(KNOWING, Profile.NOT_MODIFIED), (Seed(URL), None)])
+@pytest.mark.parametrize(
+    ("seed", "profile"),
+    [
+        (KNOWING, Profile.NOT_MODIFIED),
+        (Seed(URL, last_modified="Thu, 01 Jan 2026 12:00:00 GMT"), Profile.NOT_MODIFIED),
+        (Seed(URL), None),
+    ],
+)
 def test_where_the_request_is_not_known_the_seed_tells_whether_it_was_conditional(
     seed: Seed, profile: Profile | None
 ) -> None:
