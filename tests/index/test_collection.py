@@ -23,7 +23,7 @@ from typer.testing import CliRunner
 
 from amicrawl.archive.index.collection.collecting import Collected, do_waiting
 from amicrawl.archive.index.collection.file import FileOutcome, ReadProgress
-from amicrawl.archive.index.collection.products import FileJob, LineMaker, SeenRecord
+from amicrawl.archive.index.collection.products import FileJob, LineMaker, SeenRecord, jobs_for
 from amicrawl.archive.index.derivatives.file import LeftOutError, Maker
 from amicrawl.archive.index.sidecar.detectors import Characteriser, Detectors
 from amicrawl.archive.index.sidecar.file import MergedIndex, Sidecar
@@ -175,6 +175,14 @@ def test_the_merged_index_is_that_of_merging_the_two(made: Made, tmp_path: Path)
         merged = (tmp_path / path.name).read_bytes()
         assert path.read_bytes() == merged
     assert b"mime-detected" in (out / "merged" / "1.warc.cdxj").read_bytes()
+
+
+def test_the_index_names_a_file_by_its_path_below_the_root_and_elsewhere_by_its_name() -> None:
+    sources = [Path("/a/b/c/x.warc.gz"), Path("/other/y.warc.gz")]
+    named = [
+        job.filename for job in jobs_for(sources, Path("/out"), products=["cdxj"], root=Path("/a/b"))
+    ]
+    assert named == ["c/x.warc.gz", "y.warc.gz"]
 
 
 def test_what_is_done_is_not_done_again(sources: Path, tmp_path: Path) -> None:

@@ -315,7 +315,7 @@ class Cluster:
         # Links are followed: who may put one there may put there what it leads to.
         root = self.path.parent.absolute()
         path = Path(os.path.normpath(root / location))
-        if "\0" in location or path == root or root not in path.parents:
+        if "\0" in location or root not in path.parents:
             raise InputError(
                 f"{self.path} leads to {location!a}, which is not in its directory. Move it there."
             )
