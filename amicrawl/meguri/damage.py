@@ -62,7 +62,13 @@ def _found_in_directory(directory: Path, listing: Listing) -> DamageFindings:
         load(directory)
     except DamagedFileError as error:
         found.damage.append(error)
-        return found
+    else:
+        _look_into_logs(directory, found)
+    return found
+
+
+def _look_into_logs(directory: Path, found: DamageFindings) -> None:
+    """Note what the logs lack that would be replayed; the directory can be loaded."""
     chosen, _ = Generations(directory, disk=Disk()).choose(_check_ends)
     logs = replay_logs(
         chosen.logs,
@@ -87,7 +93,6 @@ def _found_in_directory(directory: Path, listing: Listing) -> DamageFindings:
             found.notes.append(f"{log.path} counts up to byte {log.intact_bytes}: there {log.stopped}.")
         else:
             found.damage.append(DamagedFileError(log.path, log.intact_bytes, f"log: {log.stopped}"))
-    return found
 
 
 def _superblock_damage(path: Path) -> list[DamagedFileError]:
