@@ -391,12 +391,3 @@ def _eight_digits(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def _last_octets(spans: Spans) -> NDArray[np.uint8]:
     """Return the last octet of each of *spans*; of one that is empty, any."""
     return spans.octets.words(np.maximum(spans.ends - 1, 0)).astype(np.uint8)
-
-
-def is_utf8(octets: bytes) -> bool:
-    """Return whether *octets* are UTF-8."""
-    try:
-        octets.decode()
-    except UnicodeDecodeError:
-        return False
-    return True

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from amicrawl.archive.arrow_texts import Octets, Spans, have_other_than_digits, is_utf8, octets_of
+from amicrawl.archive.arrow_texts import Octets, Spans, have_other_than_digits, octets_of
 from amicrawl.archive.lines.shapes import Marks, fitting, scalar_spans, shape_of
 
 if TYPE_CHECKING:
@@ -194,3 +194,12 @@ class Fields:
         """Return the texts under *name*; null for lines that have none."""
         spans, missing = self.spans(name)
         return spans.texts(missing=missing)
+
+
+def is_utf8(octets: bytes) -> bool:
+    """Return whether *octets* are UTF-8."""
+    try:
+        octets.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
