@@ -202,7 +202,7 @@ class WarcWriter:
                 else:
                     self._copy(cast("Iterable[_Spooled]", pieces))
         except OSError as error:
-            raise explanation(error, self._directory, "read for a temporary file") from error
+            raise explanation(error, self._directory, "used for a temporary file") from error
         self._records += pending.records
 
     def _copy(self, pieces: Iterable[_Spooled]) -> None:
