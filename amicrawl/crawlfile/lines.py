@@ -46,7 +46,7 @@ def parsed_toml(text: str) -> dict[str, Any]:
         raise tomllib.TOMLDecodeError(
             f"A key has more than {MOST_NAMES} names (at line {line}, column 1)"
         )
-    return tomllib.loads(text)
+    return tomllib.loads(text.removeprefix("\ufeff"))
 
 
 def key_lines(source: str) -> dict[Path, int]:

@@ -18,6 +18,7 @@ from amicrawl.crawlfile.faults import Fault
 from amicrawl.crawlfile.keys import HOST, HOST_KEYS, KEYS, TABLES, key_at, tables_of
 from amicrawl.crawlfile.lines import key_lines, parsed_toml
 from amicrawl.crawlfile.secrets import FILE, is_reference
+from amicrawl.disk import refuse_pipe
 from amicrawl.errors import InputError
 from amicrawl.invalid import nearest
 
@@ -88,7 +89,7 @@ class _FileReader:
         self._files += 1
         sheet = Sheet(path)
         try:
-            source = content.decode("utf-8").replace("\r\n", "\n")
+            source = content.decode("utf-8-sig").replace("\r\n", "\n")
             table = parsed_toml(source)
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
@@ -141,6 +142,7 @@ class _FileReader:
 
 def _content(path: Path) -> bytes:
     try:
+        refuse_pipe(path)
         with path.open("rb") as file:
             content = file.read(SIZE_LIMIT + 1)
     except (OSError, ValueError) as error:

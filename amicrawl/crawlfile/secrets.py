@@ -85,7 +85,7 @@ def _content(path: Path) -> str:
             content = file.read(SIZE_LIMIT + 1)
         if len(content) > SIZE_LIMIT:
             raise InputError(f"{path} is larger than {SIZE_LIMIT} bytes. Check the path.")
-        return content.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        return content.decode("utf-8-sig").removesuffix("\n").removesuffix("\r")
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
     except UnicodeDecodeError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tomllib
 from typing import TYPE_CHECKING
 
@@ -54,6 +55,13 @@ def test_faults_have_a_line_each_and_end_with_2(tmp_path: Path) -> None:
         f"{bad}, line 3: unknown key dealy in [politeness]. Did you mean delay?",
         f"{good}: good. Spider site, seeds http://a.example/, delay 2.5 s, out ami-out/%Y",
     ]
+
+
+def test_a_pipe_is_refused_as_it_can_be_read_only_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "f.toml")
+    done = check(tmp_path / "f.toml")
+    assert done.exit_code == ExitCode.INPUT
+    assert "is a pipe, and may be read more than once" in done.stdout
 
 
 def test_a_missing_file_ends_with_3_and_the_others_are_checked(tmp_path: Path) -> None:

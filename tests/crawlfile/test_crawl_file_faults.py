@@ -339,6 +339,14 @@ def test_bytes_that_are_not_utf_8_are_told_by_their_line(tmp_path: Path) -> None
     assert (fault.line, fault.sentence) == (2, "The line is not UTF-8. Save the file as UTF-8.")
 
 
+def test_a_byte_order_mark_as_editors_write_it_is_no_fault(tmp_path: Path) -> None:
+    path = tmp_path / "x.toml"
+    path.write_text("public = false\n[seeds]\nurl = 'http://a.example/'\n", encoding="utf-8-sig")
+    assert not examine(path).faults
+    path.write_text("publci = false\n", encoding="utf-8-sig")
+    assert [fault.line for fault in examine(path).faults if "publci" in fault.sentence] == [1]
+
+
 def test_brackets_without_end_are_a_fault_and_no_crash(tmp_path: Path) -> None:
     assert len(faults_of(tmp_path, f"a = {'[' * 50_000}")) == 1
 

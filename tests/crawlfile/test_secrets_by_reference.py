@@ -20,8 +20,8 @@ def test_a_variable_of_the_environment_is_a_secret() -> None:
     assert resolve("env:A", Path(), of="proxy", environment={"A": " x\n"}) == " x\n"
 
 
-@pytest.mark.parametrize("content", [b"ann:pw", b"ann:pw\n", b"ann:pw\r\n"])
-def test_a_file_is_a_secret_without_its_line_end(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("content", [b"ann:pw", b"ann:pw\n", b"ann:pw\r\n", b"\xef\xbb\xbfann:pw"])
+def test_a_file_is_a_secret_without_line_end_and_byte_order_mark(tmp_path: Path, content: bytes) -> None:
     secret_file(tmp_path / "s", content)
     assert resolve("file:s", tmp_path, of="proxy") == "ann:pw"
     assert resolve(f"file:{tmp_path / 's'}", Path("/nowhere"), of="proxy") == "ann:pw"
