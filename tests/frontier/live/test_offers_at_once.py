@@ -18,6 +18,7 @@ from frontier.live.crawls import (
     frontier_on,
     offer_of,
     opened,
+    taken,
 )
 from frontier.live.disks import CountingDisk
 from hypothesis import given
@@ -72,6 +73,16 @@ def test_a_piece_is_taken_like_each_of_its_offers(offers: list[Offer], lengths: 
     with tempfile.TemporaryDirectory() as place:
         one_by_one = after(Path(place) / "one", [[offer] for offer in offers])
         assert after(Path(place) / "pieces", [*pieces, rest]) == one_by_one
+
+
+def test_urls_of_several_new_hosts_that_come_together_keep_their_names(tmp_path: Path) -> None:
+    partition = opened(tmp_path)
+    frontier = frontier_on(partition)
+    offers = [offer_of(host, path) for host in (1, 2, 1, 3) for path in (host * 10, host)]
+    assert frontier.offer_all(offers) == 6
+    urls = {key: dispatch.offer.seed.url for key, dispatch in taken(frontier).items()}
+    assert urls == {offer.key: offer.seed.url for offer in offers}
+    partition.abandon()
 
 
 def test_what_cannot_be_kept_takes_nothing_with_it(tmp_path: Path) -> None:

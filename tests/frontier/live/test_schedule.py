@@ -518,6 +518,72 @@ def test_a_fetch_that_may_go_better_is_tried_again_after_a_pause_and_not_for_eve
     partition.abandon()
 
 
+def test_a_row_that_was_never_fetched_is_handed_out_again_and_its_attempt_is_not_counted(
+    tmp_path: Path,
+) -> None:
+    breaker = HostBreaker(1000, max_retries=2)
+    partition = opened(tmp_path)
+    frontier = DurableFrontier(
+        partition, Gates(0.0, 1), breaker, InflightLimit(100, 1, 1000), wall=Clock()
+    )
+    frontier.offer(offer_of(1, 1))
+    attempts: list[int] = []
+    for is_fetched in (False, True, False, False):
+        dispatch = frontier.next(10.0 * len(attempts))
+        assert dispatch is not None
+        attempts.append(dispatch.attempt)
+        if is_fetched:
+            frontier.settle(dispatch.key, Outcome(failure=Failure.CONNECTION_RESET), 0.0)
+        else:
+            frontier.release(dispatch.key, 0.0)
+    assert attempts == [1, 1, 2, 2]
+    partition.abandon()
+
+
+def test_the_rows_of_a_host_that_is_given_up_are_skipped_without_its_delay(tmp_path: Path) -> None:
+    partition = opened(tmp_path)
+    frontier = DurableFrontier(
+        partition,
+        Gates(60.0, 2),
+        HostBreaker(1, max_retries=0),
+        InflightLimit(100, 1, 1000),
+        wall=Clock(),
+    )
+    for path in (1, 2):
+        frontier.offer(offer_of(1, path))
+    first = frontier.next(0.0)
+    assert first is not None
+    assert not first.skip
+    assert frontier.next(0.0) is None
+    frontier.settle(first.key, Outcome(failure=Failure.NAME_NOT_FOUND), 0.0)
+    second = frontier.next(0.0)
+    assert second is not None
+    assert second.skip
+    partition.abandon()
+
+
+def test_a_silent_host_whose_response_came_makes_room_for_one_other_and_not_for_two(
+    tmp_path: Path,
+) -> None:
+    partition = opened(tmp_path)
+    frontier = DurableFrontier(
+        partition,
+        Gates(0.0, 1),
+        HostBreaker(1000, max_retries=0),
+        InflightLimit(4, 4, 4),
+        wall=Clock(),
+    )
+    for host in range(8):
+        frontier.offer(offer_of(host, 1))
+    first = frontier.next(0.0)
+    assert first is not None
+    assert len(taken(frontier)) == 2, "one of four is kept for hosts that have sent something"
+    frontier.response_received(first.key, 0.0)
+    frontier.settle(first.key, OK, 0.0)
+    assert len(taken(frontier)) == 1
+    partition.abandon()
+
+
 def test_a_host_may_be_contacted_again_once_its_response_has_come(tmp_path: Path) -> None:
     partition = opened(tmp_path)
     frontier = DurableFrontier(
