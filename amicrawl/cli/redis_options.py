@@ -17,7 +17,8 @@ import typer
 
 from amicrawl.cli.options import grouped, with_parameters
 from amicrawl.cli.project import project_settings
-from amicrawl.fleet.database import PREFIX_SETTING, JobStore, RedisSettings, connect
+from amicrawl.fleet.database import JobStore, RedisSettings, connect
+from amicrawl.fleet.database.connection import PREFIX_SETTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from amicrawl.crawl.run import Run, run_of
     from amicrawl.crawl.seedlist import SeedList, offer_starts, read_starts, site_crawled_in
     from amicrawl.crawl.start import start_crawl
-    from amicrawl.crawl.state import ABORTED
     from amicrawl.crawl.visit import Links, Visit
     from amicrawl.crawl.watching.busy_hosts import BusyHosts
     from amicrawl.crawl.watching.control_files import write_control
@@ -78,7 +77,6 @@ else:
         read_starts="seedlist",
         site_crawled_in="seedlist",
         start_crawl="start",
-        ABORTED="state",
         Links="visit",
         Visit="visit",
         BusyHosts="watching.busy_hosts",
@@ -96,7 +94,6 @@ class _Room(ModuleType):
 sys.modules[__name__].__class__ = _Room
 
 __all__ = [
-    "ABORTED",
     "BusyHosts",
     "CrawlArguments",
     "CrawlExtension",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from amicrawl.discovery.character_references import in_attribute, in_text
     from amicrawl.discovery.coding import charset_of, decoded
     from amicrawl.discovery.dates import Calendars, DatedUrl, date_in
     from amicrawl.discovery.ignores import Ignored, IgnoreSet, ignore_set, set_names
@@ -52,6 +53,8 @@ else:
         decoded="coding",
         extract="links",
         has_scope="selection",
+        in_attribute="character_references",
+        in_text="character_references",
         ignore_set="ignores",
         is_shell="scripted",
         is_shell_with="scripted",
@@ -81,6 +84,8 @@ __all__ = [
     "extract",
     "has_scope",
     "ignore_set",
+    "in_attribute",
+    "in_text",
     "is_shell",
     "is_shell_with",
     "links_of",

@@ -2,8 +2,8 @@
 
 Of gzip, deflate, br and zstd (RFC 9110, 8.4.1), everything is decoded piece by piece and up to a limit,
 so that a few kilobytes that stand for gigabytes cost no more than a page of that limit. What is broken
-is decoded as far as it goes. What is no coding (`utf-8`, `none`) is passed over, as in browsers, and a
-body that is not in its coding is taken as it stands: recorders store bodies decoded under such fields.
+is decoded as far as it goes. What is not a coding (`utf-8`, `none`) is passed over, as in browsers, and
+a body that is not in its coding is taken as it stands: recorders store bodies decoded under such fields.
 
 The character set is that of the byte order mark, of Content-Type, or of the document's own declaration,
 in the order of browsers (WHATWG HTML, "determining the character encoding"). Without any of the three it

@@ -33,7 +33,8 @@ from amicrawl.frontier.revisits import Observation
 from amicrawl.frontier.row import Found
 from amicrawl.frontier.row_strings import keep_found
 from amicrawl.frontier.tally import DistinctTally
-from amicrawl.meguri import MANY, RETURNS, Cause, Event, Status, after
+from amicrawl.meguri import RETURNS, Cause, Event, Status, after
+from amicrawl.meguri.states import MANY
 from amicrawl.politeness import BLAME, Blame, Verdict
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from amicrawl.meguri.shard import shard_of
     from amicrawl.meguri.snapshot import Copies
     from amicrawl.meguri.state import IDENTITY, PartitionState
-    from amicrawl.meguri.states import MANY, RESTING, RETURNS, WAITING, Cause, Event, Status, after
+    from amicrawl.meguri.states import RESTING, RETURNS, WAITING, Cause, Event, Status, after
     from amicrawl.meguri.store.directory import undisturbed
 else:
     __getattr__ = lazy_exports(
@@ -68,7 +68,6 @@ else:
         PartitionState="state",
         Cause="states",
         Event="states",
-        MANY="states",
         RESTING="states",
         RETURNS="states",
         Status="states",
@@ -83,7 +82,6 @@ else:
 __all__ = [
     "ANNEX_MARK",
     "IDENTITY",
-    "MANY",
     "RESTING",
     "RETURNS",
     "STATUSES",

@@ -47,6 +47,7 @@ class Steps(NamedTuple):
 
 
 FED_IN_STEPS = {
+    "archive/lines/line_reader.py:_unpacked": Steps(("_STEP",), _DEFLATE),
     "discovery/coding.py:_Zstd.__call__": Steps((256,), _ZSTD),
     "meguri/format/strings.py:_decompressed": Steps(("_SLICE",), _ZSTD),
     "reading/unpacking.py:_Units.pieces": Steps(("_ZSTD_FEED",), _ZSTD),

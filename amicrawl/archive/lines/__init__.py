@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from amicrawl.archive.lines.blocks import Alike, Block, Fields
+    from amicrawl.archive.lines.blocks import Alike, Block, Fields, is_utf8
     from amicrawl.archive.lines.cdxj import CdxjLine, Layout, cdx_line
     from amicrawl.archive.lines.line_reader import (
         ARCHIVE_BEGINS,
@@ -62,6 +62,7 @@ else:
         archive_files="line_reader",
         files_in="line_reader",
         key_of="record_lines",
+        is_utf8="blocks",
         line_blocks="line_reader",
         line_of_wanted="record_lines",
         merged_files="sorting",
@@ -96,6 +97,7 @@ __all__ = [
     "cdxj_lines",
     "external_sort",
     "files_in",
+    "is_utf8",
     "key_of",
     "line_blocks",
     "line_of_wanted",

@@ -37,7 +37,7 @@ from amicrawl.archive.arrow_texts import (
     texts_from,
     whole_numbers,
 )
-from amicrawl.archive.lines.blocks import is_utf8
+from amicrawl.archive.lines import is_utf8
 from amicrawl.archive.table.schema import DEFAULT_SUBSET, MONTH_PREFIX, NOWHERE, CapturePlace, place_of
 from amicrawl.archive.table.url_columns import columns_of_urls, dictionary
 

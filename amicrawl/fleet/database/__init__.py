@@ -12,7 +12,6 @@ from amicrawl.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from amicrawl.fleet.database.connection import (
-        PREFIX_SETTING,
         JobStore,
         RedisRefused,
         RedisSettings,
@@ -60,7 +59,6 @@ else:
     __getattr__ = lazy_exports(
         __name__,
         JobStore="connection",
-        PREFIX_SETTING="connection",
         RedisRefused="connection",
         RedisSettings="connection",
         RedisUnavailable="connection",
@@ -103,7 +101,6 @@ __all__ = [
     "PENDING",
     "PENDING_LARGE",
     "PENDING_SHALLOW",
-    "PREFIX_SETTING",
     "TAGGED",
     "JobStore",
     "RedisRefused",

@@ -31,7 +31,7 @@ READERS: dict[str, tuple[str, ...]] = {
         *("archive/index/sidecar/findings.py", "crawl/reconstruct.py"),
     ),
     "CDXJ": (
-        *("archive/lines/shapes.py", "archive/index/lookup/query.py"),
+        *("archive/lines/line_reader.py", "archive/lines/shapes.py", "archive/index/lookup/query.py"),
         *("archive/index/merging/join.py", "archive/index/merging/sides.py"),
         *("archive/report/inputs.py", "archive/report/rows.py", "archive/report/years.py"),
         "archive/table/convert.py",
@@ -85,7 +85,7 @@ OUR_OWN = frozenset({
     *("partition/outbox.py", "fleet/sharing/worker.py", "crawl/requests.py", "crawl/opening.py"),
     *("crawl/guest/scheduler.py", "fleet/leases/leased.py", "fleet/dashboard/users.py"),
     # The browser of this machine, whose pages are bounded: tests/browser, hostile pages.
-    *("browser/page.py", "browser/visits.py"),
+    *("browser/devtools.py", "browser/visits.py"),
     # The system's word on a process: /proc.
     "crawl/watching/stopping.py",
     # What one process of a command tells another.

@@ -16,8 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.archive.index.derivatives.page import attributes_of
-from amicrawl.discovery import css
-from amicrawl.discovery.character_references import in_text
+from amicrawl.discovery import css, in_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

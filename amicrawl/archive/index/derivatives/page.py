@@ -17,8 +17,7 @@ from functools import cached_property
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.discovery import charset_of
-from amicrawl.discovery.character_references import in_attribute, in_text
+from amicrawl.discovery import charset_of, in_attribute, in_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

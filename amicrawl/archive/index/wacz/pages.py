@@ -19,7 +19,7 @@ from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.archive.index.derivatives.page import decoded_page, tags
-from amicrawl.discovery.character_references import in_text
+from amicrawl.discovery import in_text
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Self, cast
 
 from scrapy import signals
 
-from amicrawl.crawl import ABORTED, Run, run_of
+from amicrawl.crawl import Run, run_of
+from amicrawl.crawl.state import ABORTED
 from amicrawl.errors import AmicrawlError, ExitCode
 from amicrawl.fleet.checkpoints import write_copy
 from amicrawl.fleet.database import put_dead_letter
