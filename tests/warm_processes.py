@@ -45,10 +45,13 @@ _STARTS_CRAWLS = frozenset({"pipeline", "share"})
 MODULES = frozenset({"scrapy", "amicrawl", START})
 SCRIPT = str(Path(sys.executable).with_name("amicrawl"))
 _BY_PACKAGE = {
-    "amicrawl": "cli cli.crawl fetch.name_servers fetch.tls record.table seed.parquet",
+    "amicrawl": "cli crawlfile.lines fetch.name_servers fetch.tls record.table seed.parquet",
+    "amicrawl.archive": "report.figures",
+    "amicrawl.cli": "archive_files crawl crawl_facts frontier index inspect job pipeline share summary",
     "amicrawl.crawl": "addon downloader following handler pipelines run scheduler",
     "amicrawl.crawl.commands": "crawl genspider",
     "amicrawl.crawl.guest": "downloader settings",
+    "amicrawl.crawl.processes": "child parent",
     "amicrawl.fleet.jobs.crawl": "joblink opening",
     "amicrawl.discovery": "coding selection",
     "amicrawl.fleet.database": "connection",
@@ -76,7 +79,8 @@ _BY_PACKAGE = {
 }
 PRELOADED = (
     *(f"{package}.{name}" for package, names in _BY_PACKAGE.items() for name in names.split()),
-    *("prometheus_client", "psutil", "pycares", "redis", "scrapy_redis", "unittest", "uvloop"),
+    *("isal.igzip", "prometheus_client", "psutil", "pycares", "pydantic.type_adapter", "redis"),
+    *("scrapy_redis", "tomllib", "typer._adapters", "unittest", "uvloop"),
 )
 """What is imported before the forks. Nothing that reads the environment while it is imported."""
 
@@ -106,7 +110,7 @@ class Popen(subprocess.Popen[Any]):
         ends = (given["p2cread"], given["c2pwrite"], given["errwrite"])
         request = {
             "line": [os.fspath(word) for word in line[_begin(line) :]],
-            "is_safe": line[1:2] == ["-P"],
+            "options": [word for word in line[1:2] if word == "-P"],
             "directory": str(Path(os.fsdecode(given["cwd"] or ".")).absolute()),
             "environment": environment,
             "in_session": bool(given["start_new_session"]),
@@ -115,12 +119,8 @@ class Popen(subprocess.Popen[Any]):
         }
         self.pid = _source().fork(request, [end if end >= 0 else n for n, end in enumerate(ends)])
         self._child_created = True
-        self._close_pipe_fds(  # type: ignore[attr-defined]
-            *(
-                given[name]
-                for name in ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
-            )
-        )
+        pipes = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+        self._close_pipe_fds(*(given[name] for name in pipes))  # type: ignore[attr-defined]
 
 
 def run(
@@ -305,26 +305,32 @@ def _become(request: Mapping[str, Any], path: Sequence[str]) -> None:
     sys.argv[:] = request["line"]
     is_path = _is_path(sys.argv[0])
     first = str(Path(sys.argv[0]).parent.absolute()) if is_path else request["directory"]
-    firsts = [] if request["is_safe"] else [first]
+    firsts = [] if request["options"] else [first]
     sys.path[:] = [*firsts, *filter(None, further.split(os.pathsep)), *path]
     # What starts itself anew does so with the whole line.
-    options = ["-P"] if request["is_safe"] else []
-    sys.orig_argv[:] = [sys.executable, *options, *([] if is_path else ["-m"]), *sys.argv]
+    sys.orig_argv[:] = [sys.executable, *request["options"], *([] if is_path else ["-m"]), *sys.argv]
     unbuffered = bool(os.environ.get("PYTHONUNBUFFERED"))
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         was = getattr(sys, f"__{name}__")
+        buffering = 1 if number == 2 or os.isatty(number) else -1
         stream = open(  # noqa: SIM115 - it ends with the process
-            number,
-            "w" if number else "r",
-            encoding=was.encoding,
-            errors=was.errors,
-            closefd=False,
-            buffering=1 if number == 2 or os.isatty(number) else -1,
+            number, "w" if number else "r", buffering, was.encoding, was.errors, closefd=False
         )
         if number and unbuffered:
             stream.reconfigure(write_through=True)
         setattr(sys, name, stream)
         setattr(sys, f"__{name}__", stream)
+
+
+class _WithoutPandas:
+    """Finds no pandas, as in an installation of amicrawl alone; the tests have it for readers of others.
+
+    Arrow looks for it where it makes an array of a list, and takes a sixth of a second to import it.
+    """
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("No module named 'pandas'", name=name)
 
 
 def _main() -> str:
@@ -335,6 +341,7 @@ def _main() -> str:
     # What is installed is the same for all forks, and takes a fifth of a short crawl to read.
     metadata.entry_points = cache(metadata.entry_points)  # type: ignore[assignment]
     metadata.version = cache(metadata.version)
+    sys.meta_path.insert(0, _WithoutPandas())
     for name in PRELOADED:
         # One that has moved costs time, not every test; tests/project/test_warm_processes.py names it.
         with contextlib.suppress(ModuleNotFoundError):
