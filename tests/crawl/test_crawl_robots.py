@@ -92,8 +92,11 @@ def test_a_host_whose_robots_txt_fails_is_left_alone_and_its_rows_stay_pending(t
     busy = [page(b"", status="503 Service Unavailable")]
     with RawServer(serving(lambda: busy[0])) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/a"])
-        stopped = crawl(seeds, tmp_path / "out", settings=OBEY | {"CLOSESPIDER_TIMEOUT": "4"})
+        settings = {"CLOSESPIDER_TIMEOUT": "4", "LOG_LEVEL": "INFO", "STATS_DUMP": "True"}
+        stopped = crawl(seeds, tmp_path / "out", settings=OBEY | settings)
         assert requested(server) == ["/robots.txt"]
+        # Its row went back once, and not again and again.
+        assert "'amicrawl/robots/waits': 1," in stopped.stderr
         assert "1 URL not fetched" in stopped.stderr
     assert [row["status"] for row in rows(tmp_path / "out")] == [503]
 

@@ -13,7 +13,7 @@ import pytest
 from faulty_disks import FaultyDisk, KilledError, QuickDisk
 from loopback import RawServer, crawl, page, write_lines
 
-from amicrawl.crawl.processes.dealing import Dealing
+from amicrawl.crawl.processes.dealing import NO_EARLIER_TABLE, PLAN_NAME, Dealing
 from amicrawl.errors import ExitCode
 from amicrawl.meguri.opening import load
 
@@ -115,3 +115,15 @@ def test_what_was_killed_while_it_gathered_comes_out_as_if_it_had_not_been(
         is_begun = "gathering" in (out / "processes" / "plan.json").read_text()
         gathered(out, reason="killed" if is_begun else "shutdown")
         assert state(out) == expected, whole.calls[step - 1]
+
+
+def test_what_is_changed_on_the_way_is_changed_by_the_disk_that_was_given(
+    ended: Path, tmp_path: Path
+) -> None:
+    out, disk = copied(ended, tmp_path), FaultyDisk(0)
+    (out / "captures.parquet").unlink()
+    gathered(out, disk=disk)
+    assert len(pq.read_table(out / "captures.parquet")) == 6
+    # That there was no table before, and that all is done.
+    assert any(call.startswith("create") and NO_EARLIER_TABLE in call for call in disk.calls)
+    assert any(call.startswith("remove") and PLAN_NAME in call for call in disk.calls)

@@ -13,6 +13,7 @@ what they read stays until all that follows from it is in its place.
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections import Counter
 from contextlib import suppress
@@ -171,7 +172,7 @@ class Dealing:
             unkept=joined_unkept(each.get("unkept", {}) for each in listings),
         )
         with explained(self._folder, "removed"):
-            (self._folder / PLAN_NAME).unlink()
+            self._disk.remove(self._folder / PLAN_NAME)
             shutil.rmtree(self._folder)
         return counts
 
@@ -228,10 +229,12 @@ class Dealing:
         whole, before = self._directory / TABLE_NAME, self._folder / EARLIER_TABLE
         # Once only: a second time the rows of the children would be among those of before.
         none = self._folder / NO_EARLIER_TABLE
-        if whole.exists() and not before.exists() and not none.exists():
-            self._keep_beside(whole, before)
-        elif not before.exists():
-            none.touch()
+        if not before.exists() and not none.exists():
+            if whole.exists():
+                self._keep_beside(whole, before)
+            else:
+                with explained(none, "written to"):
+                    os.close(self._disk.create(none))
         with explained(self._folder, "forced to disk"):
             # What says which table is the earlier one must not be younger than the new one.
             self._disk.sync_directory(self._folder)
