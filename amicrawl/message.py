@@ -155,6 +155,8 @@ def unchunk(blocks: Iterable[bytes]) -> Iterator[bytes]:
                 yield b"".join(pieces)
             if reader.done:
                 return
+    if rest := reader.rest:
+        yield rest
 
 
 class _ChunkPart(Enum):
@@ -174,6 +176,7 @@ _FREE_CHUNKS = 100_000
 _BYTES_A_CHUNK = 64
 _CHUNK_SIZE = re.compile(rb"[ \t]*([0-9A-Fa-f]{1,15})[ \t]*(?:;.*)?\r*$", re.DOTALL)
 _SIZE_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})\r\n")
+_SIZE_BEGUN = re.compile(rb"[ \t]*[0-9A-Fa-f]{0,15}[ \t]*(?:;.*)?\r*\Z", re.DOTALL)
 
 
 class ChunkReader:
@@ -207,6 +210,12 @@ class ChunkReader:
     def broken(self) -> bool:
         """Whether something came where a chunk size belongs."""
         return self._part is _ChunkPart.BROKEN
+
+    @property
+    def rest(self) -> bytes:
+        """What came last where a chunk size belongs and is none; empty where one may have been cut."""
+        is_size = self._part is not _ChunkPart.SIZE or _SIZE_BEGUN.match(self._line)
+        return b"" if is_size else self._line
 
     @property
     def absurd(self) -> bool:

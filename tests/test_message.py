@@ -79,6 +79,10 @@ def test_a_cut_body_yields_what_came_and_is_not_done(cut: int) -> None:
         (b"-5\r\nhello", b"-5\r\nhello"),
         (b"\r\n5\r\nhello", b"\r\n5\r\nhello"),
         (b"x" * 5000, b"x" * 5000),
+        (b'{"a": 1}', b'{"a": 1}'),
+        (b"5\r\nhello\r\nworld", b"helloworld"),
+        # What a size begins with may be one that was cut.
+        (b"5\r\nhello\r\n1f; na", b"hello"),
         (b"5;" + b"x" * 5000 + b"\r\nhello", b"5;" + b"x" * 5000 + b"\r\nhello"),
     ],
 )
