@@ -13,8 +13,9 @@ import pytest
 from faulty_disks import FaultyDisk, KilledError, QuickDisk
 from loopback import RawServer, crawl, page, write_lines
 
-from amicrawl.crawl.processes.dealing import NO_EARLIER_TABLE, PLAN_NAME, Dealing
+from amicrawl.crawl.processes.dealing import Dealing
 from amicrawl.errors import ExitCode
+from amicrawl.listing.files import NO_EARLIER_TABLE, PLAN_NAME
 from amicrawl.meguri.opening import load
 
 if TYPE_CHECKING:
