@@ -570,6 +570,7 @@ def test_a_disk_without_the_room_that_was_set_ends_all_processes_by_that_limit(
     out = tmp_path / "out"
     done = run(site_line(web, out, "processes=2", AMICRAWL_STOP_FREE=str(1 << 53)))
     assert done.returncode == ExitCode.LIMIT, done.stderr
+    assert (out / "crawl.json").exists(), done.stderr
     assert json.loads((out / "crawl.json").read_bytes())["finish_reason"] == "limit-disk"
 
 

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, NoReturn
 from amicrawl.crawl.processes.child import prepare_forks
 from amicrawl.crawl.processes.crawl_process import CrawlProcess, moment_of, tally_of
 from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, salt_for
-from amicrawl.crawl.processes.specification import Specification
+from amicrawl.crawl.processes.specification import BY_PARENT, Specification
 from amicrawl.crawl.start import STOPPED_EARLY, ignore_signals, start_anew
 from amicrawl.crawl.state import LIMITS, STOP_FILE
 from amicrawl.crawl.watching.control_files import DIRECTORY, write_control
@@ -278,7 +278,9 @@ class Parent:
                     by_sender.setdefault(sender, []).append(number)
                 for sender, numbers in by_sender.items():
                     self._children[sender].tell(Arrived(tuple(numbers)))
-                child.idle, child.quiet, child.facts = message.idle, message.quiet, message.facts
+                child.idle, child.facts = message.idle, message.facts
+                # What was said before the pause arrived is said by one that may begin a page at once.
+                child.quiet = message.quiet and BY_PARENT in message.facts.get("paused", ())
                 child.crashes = 0 if child.facts.get("rows") else child.crashes
                 self._look()
 
