@@ -37,12 +37,14 @@ crawl: environment-run ## Archive SEEDS=path (or a demo site on this machine) in
 .PHONY: test
 # Hundreds of processes are started; without bytecode that is kept each would compile what it loads.
 test: export PYTHONDONTWRITEBYTECODE =
-test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=4]
+test: environment-dev ## Check style, types and import order, then run the tests [WORKERS=6]
 	@$(MAKE) --jobs 3 style tests-ready
 	@$(MAKE) --jobs 2 types tests-run
 
 # The check of types has one core busy for most of a minute, in which tests wait at least as long.
 .PHONY: tests-run
+# Of all tests, two thirds of the time is waiting.
+tests-run: WORKERS = 6
 tests-run: environment-dev
 	.ci/tests-twice $(BIN)/python -n $(WORKERS) --dist worksteal
 
