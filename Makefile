@@ -17,7 +17,7 @@ MOST ?=
 ROOM ?=
 SECONDS ?=
 SAMPLE ?=
-# Four are right for two cores: about half of the time of the tests is waiting.
+# For two cores; what waits for most of its time asks for more.
 WORKERS ?= 4
 export SEEDS OUT PYTHON
 
