@@ -20,7 +20,7 @@ def main() -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
-    # Whoever started this process may have held them back until now (`interpreter.signals_for_later`).
+    # What started this process may have held them back until now (`interpreter.signals_for_later`).
     signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT, signal.SIGTERM))
     from amicrawl.cli import main as run  # noqa: PLC0415  # see above
 
