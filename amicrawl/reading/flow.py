@@ -132,7 +132,10 @@ class _FlowReader(PieceBuffer):
             self._take(piece)
             yield from self._from_buffer()
             if self._fault is not None:
-                self._report(self._fault.offset, self._fault.fault)
+                # A filling takes nothing from a record that was read to its end.
+                is_harmless = self._fault.end >= 0 and self._at >= self._end()
+                report = self._report_once if is_harmless else self._report
+                report(self._fault.offset, self._fault.fault)
             self._clear()
             if self._faults > MOST_FAULTS:
                 self._broken(piece.offset, f"has more than {MOST_FAULTS} faults; the rest is not read")

@@ -38,6 +38,7 @@ _GZIP_BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
 _ZSTD_BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
 _RECORD_BEGIN = re.compile(rb"\s*(?:WARC/[0-9]|[A-Za-z][A-Za-z0-9+.-]*:\S* )")
 _ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
+_ZEROS = re.compile(rb"\0*")
 _DICTIONARY_FRAME = b"\x5d\x2a\x4d\x18"
 _LONGEST_DICTIONARY = 64 << 20
 _WINDOW = 31
@@ -60,7 +61,7 @@ class Piece(NamedTuple):
     """Where in the file the unit begins that they are of."""
     data: bytes
     end: int
-    """Where the unit ends, with its last piece; -1 with any other."""
+    """Where the unit ends, with its last piece; -1 with any other. Of a filling, where that ends."""
     fault: str
     """Why the rest of the unit cannot be had; empty where it can. The offset then is the unit's."""
 
@@ -187,7 +188,7 @@ class _Units:
 
     def pieces(self) -> Iterator[Piece]:
         begins, feed, decoder_of = self._packing.begin.match, self._packing.feed, self._packing.decoder
-        while len(self._buffer) - self._at >= feed or self._fill(4):
+        while len(self._buffer) - self._at >= feed or self._fill(4) or self._at < len(self._buffer):
             at = self._at
             offset = self._base + at
             if begins(self._buffer, at):
@@ -211,13 +212,24 @@ class _Units:
                 self._buffer, self._at
             ):
                 fault = self._skip(self._packing)
+            elif self._buffer[at] == 0:
+                yield self._filling()
+                continue
             else:
                 fault = f"no {self._packing.name} begins here"
             if fault:
                 yield Piece(offset, b"", -1, fault)
                 self._seek_next(offset + 1)
-        if self._at < len(self._buffer):
-            yield Piece(self._base + self._at, b"", -1, f"no {self._packing.name} begins here")
+
+    def _filling(self) -> Piece:
+        """Pass over zeros, with which some tools fill up blocks; return the news of them."""
+        offset = self._base + self._at
+        while self._at < len(self._buffer) or self._fill(1):
+            self._at = _ZEROS.match(self._buffer, self._at).end()  # type: ignore[union-attr]  # of none
+            if self._at < len(self._buffer):
+                break
+        reason = f"no {self._packing.name} begins here, but zeros do, which were passed over"
+        return Piece(offset, b"", self._base + self._at, reason)
 
     def _unit(self, offset: int, decoder: _UnitDecoder, data: bytes) -> Generator[Piece, None, str]:
         """Yield the unit at *offset*, which begins with *data*; return why it is not whole.

@@ -74,6 +74,37 @@ def test_each_record_lies_where_it_says(
     assert [record.block for record in found if record.type == "response"] == PAGES
 
 
+@pytest.mark.parametrize("zeros", [1, 3, 512, 300_000])
+@pytest.mark.parametrize("pack", [packed, frames])
+def test_zeros_between_members_are_passed_over_and_reported_once(
+    pack: Callable[[list[bytes]], bytes], zeros: int, tmp_path: Path
+) -> None:
+    """As files filled up to whole blocks have them. RFC 1952 knows no filling; others stop there."""
+    alone = [pack([record]) for record in WARCS]
+    found, broken = read(tmp_path / "filled", b"".join(one + b"\0" * zeros for one in alone))
+    assert uris(found) == URIS
+    assert [record.length for record in found] == [len(one) for one in alone]
+    [fault] = broken
+    assert fault.offset == len(alone[0])
+    assert "zeros" in fault.reason
+
+
+def test_filled_up_members_are_all_read_however_many_there_are(tmp_path: Path) -> None:
+    """Each filling counted as a fault, and behind a thousand faults a file is left."""
+    found, broken = read(tmp_path / "filled", (gzip_member(WARCS[0]) + b"\0" * 16) * 1100)
+    assert (len(found), len(broken)) == (1100, 1)
+
+
+def test_what_is_lost_beside_zeros_is_reported_each_time(tmp_path: Path) -> None:
+    """A record that zeros cut is lost, and so is what stands behind zeros and is no member."""
+    member, cut = gzip_member(WARCS[0]), gzip_member(WARCS[1][:-20])
+    parts = [member, cut, b"\0" * 9, member, cut, b"\0" * 9, member, b"\0" * 9, b"junk", member]
+    found, broken = read(tmp_path / "cut", b"".join(parts))
+    assert len(found) == 4
+    places = [len(b"".join(parts[:count])) for count in (2, 5, 7, 8)]
+    assert [fault.offset for fault in broken] == places
+
+
 def test_a_dictionary_of_a_zstd_file_is_used(tmp_path: Path) -> None:
     samples: list[bytes | bytearray | memoryview] = [
         warc("response", f"{URL}{number}", PAGES[number % 5]) for number in range(500)
@@ -184,7 +215,7 @@ def test_a_large_record_behind_garbage_is_read_whatever_its_packing(tmp_path: Pa
     page = b"".join(b"<p>%d %s\n" % (at, words.randbytes(30).hex().encode()) for at in range(3000))
     large = [warc("response", URIS[3], http(page))]
     for name, pack in (("x.warc.gz", packed), ("x.warc.zst", frames)):
-        before = pack(WARCS[:1]) + b"\0\0\0\0garbage"
+        before = pack(WARCS[:1]) + b"garbage\0\0\0\0"
         found, broken = read(tmp_path / name, before + pack(large + WARCS[4:]))
         assert uris(found) == [URIS[0], *URIS[3:]]
         assert [fault.offset for fault in broken] == [len(before) - 11]
