@@ -238,6 +238,19 @@ def test_a_child_that_is_killed_is_started_again(web: Web, tmp_path: Path) -> No
     assert check_whole(out).keys() >= web.pages()
 
 
+def test_the_end_counts_what_a_killed_child_had_not_reported(web: Web, tmp_path: Path) -> None:
+    out, log = tmp_path / "out", tmp_path / "log"
+    parent = begun(site_line(web, out, "processes=2"), log)
+    wait_until(lambda: len(web.requested()) > 8)
+    for child in children_of(parent.pid):
+        os.kill(child, signal.SIGKILL)
+    assert parent.wait(150) == ExitCode.DONE, log.read_text()
+    ended, rows = json.loads(log.read_bytes().splitlines()[-1]), pq.read_table(out / "captures.parquet")
+    assert (ended["event"], ended["rows"], ended["ok"]) == ("finished", len(rows), len(check_whole(out)))
+    *_, last, _ = (out / "history.jsonl").read_bytes().splitlines()
+    assert json.loads(last)["ok"] == ended["ok"], "the history has the same"
+
+
 def test_the_few_hosts_of_a_list_are_divided_evenly_and_stay_where_they_are(
     web: Web, tmp_path: Path
 ) -> None:

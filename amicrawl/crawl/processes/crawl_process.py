@@ -89,6 +89,12 @@ class CrawlProcess:
         self.failures_before.update(self.facts.get("failures", {}))
         self.idle, self.quiet, self.facts = False, False, {}
 
+    def count_by(self, rows: Tally) -> None:
+        """Count by the *rows* of all attempts in the index: those killed left some unreported."""
+        for name in CLASSES:
+            self.before[name] = getattr(rows, name) - self.facts.get(name, 0)
+        self.failures_before = rows.failures - Counter(self.facts.get("failures", {}))
+
     def counts(self) -> dict[str, int]:
         """Return what this attempt has counted, of what is added up over all processes."""
         return {name: self.facts.get(name, 0) for name in _SUMMED}

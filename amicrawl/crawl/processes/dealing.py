@@ -324,14 +324,28 @@ def _counts(listings: Sequence[Mapping[str, Any]], children: Sequence[Path]) -> 
     return counts
 
 
-def _add_rows(tally: Tally, path: Path) -> None:
+def rows_since(directory: Path, moment: float) -> Tally:
+    """Count the rows of the index in *directory*, which is sealed, that are not older than *moment*.
+
+    That is a Unix time.
+    """
+    tally = Tally()
+    if (directory / TABLE_NAME).exists():
+        _add_rows(tally, directory / TABLE_NAME, since=int(moment * 1000))
+    return tally
+
+
+def _add_rows(tally: Tally, path: Path, *, since: int = 0) -> None:
     import pyarrow as pa  # noqa: PLC0415  # see `_join_tables`
+    import pyarrow.compute as pc  # noqa: PLC0415
 
     from amicrawl.record import opened_index  # noqa: PLC0415
 
+    said = ["status", "error", "unchanged"]
     with opened_index(path) as table:
-        for batch in table.batches(["status", "error", "unchanged"]):
-            grouped = pa.table(batch).group_by(batch.schema.names).aggregate([([], "count_all")])
+        for batch in table.batches([*said, "fetched_at"]):
+            these = pa.table(batch).filter(pc.field("fetched_at") >= since)
+            grouped = these.group_by(said).aggregate([([], "count_all")])
             for row in grouped.to_pylist():
                 word = row["error"].partition(":")[0].partition(" ")[0]
                 failure = Failure(word) if word in set(Failure) else None

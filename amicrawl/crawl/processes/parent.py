@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from amicrawl.crawl.processes.child import prepare_forks
 from amicrawl.crawl.processes.crawl_process import CrawlProcess, moment_of, tally_of
-from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, salt_for
+from amicrawl.crawl.processes.dealing import Dealing, is_unfinished, rows_since, salt_for
 from amicrawl.crawl.processes.specification import BY_PARENT, Specification
 from amicrawl.crawl.start import STOPPED_EARLY, ignore_signals, start_anew
 from amicrawl.crawl.state import LIMITS, STOP_FILE
@@ -156,8 +156,12 @@ class Parent:
         plan = plan or dealing.deal(order.processes, prefix=order.prefix, salt=salt_for(self._order))
         plan = dealing.follow(plan, order.replaced)
         self._prefix, self._salt = plan.prefix, plan.salt
-        self._history.begin(time.time())
+        began = time.time()
+        self._history.begin(began)
         await self._crawl(dealing.children(order.processes))
+        for child in self._children:
+            if child.before and child.code in _GOOD:
+                child.count_by(rows_since(child.directory, began))
         moment = moment_of(self._children, order.directory)
         self._history.end(time.time(), self._reason or "failed", moment)
         return self._gathered()
