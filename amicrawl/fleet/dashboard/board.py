@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.fleet.dashboard.overview import LISTS, QUEUES, Overview, lists_of
 from amicrawl.fleet.dashboard.views import (
+    SEARCHED,
     detail_view,
+    ended_view,
     entry_view,
     ignores_view,
     job_view,
@@ -24,7 +27,7 @@ from amicrawl.fleet.database import dead_letters, is_ident, number_of, scored_at
 from amicrawl.fleet.jobs import ENDED, Watch, lookup
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
     from amicrawl.fleet.dashboard.job_choice import JobChoice
     from amicrawl.fleet.dashboard.shapes import (
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
         LogEntry,
         Pipeline,
         Queue,
+        SearchedJob,
         Totals,
     )
     from amicrawl.fleet.database import JobStore
@@ -44,11 +48,31 @@ if TYPE_CHECKING:
 _NAMES_EVERY = 2.0
 _FRESH = 0.25
 _LARGEST_READ = 128 * 1024
-_MOST_ENDED = 20_000
-"""Jobs that have ended and are looked through for those that a request names."""
+_AT_ONCE = 1000
+"""Jobs that have ended and are searched at once."""
 
-_END_FIELDS = ("finished_at", "failed", "aborted")
-"""Those of a record of which a job that has ended has one."""
+
+class FinishedPage(NamedTuple):
+    """One page of the jobs that have ended."""
+
+    jobs: list[Job]
+    idents: frozenset[str]
+    """Those that have a record, on this page or not."""
+    choice: JobChoice
+    """What was chosen, with a page that exists."""
+    found: int
+    all: int
+    """How many there are, chosen or not."""
+
+
+class _End(NamedTuple):
+    """What a choice and an order look at of a job that has ended."""
+
+    second: int
+    """In which it ended, in Unix time; 0 where that is not known."""
+    job: SearchedJob
+    past: Mapping[str, str] | None
+    """What is left of one that has no record."""
 
 
 class Board:
@@ -102,21 +126,60 @@ class Board:
             job["place"] = place.get(job["ident"])
         found = choice.of_all([job for job in found if job["state"] in states])
         if ENDED.intersection(states):
-            ended = self.ended(most=_MOST_ENDED, but=frozenset(idents))
-            found += [job for job in ended if job["state"] in states and choice.takes(job)]
+            found += self._chosen_ends(states, choice, most=most, but=frozenset(idents))
             if choice.sort != "state":
                 found = choice.of_all(found)
         return found[:most]
 
-    def ended(self, *, most: int, but: frozenset[str] = frozenset()) -> list[Job]:
-        """Return jobs that have ended and are remembered, the latest first, none of *but*."""
-        idents = [ident for ident in self._found().jobs if ident not in but]
-        seen = zip(idents, self._watch.jobs(idents), strict=True)
-        # What is shown of a job costs as much as reading it: only of those that may be listed.
-        over = [(ident, one) for ident, one in seen if any(map(one.record.get, _END_FIELDS))]
-        over.sort(key=lambda job: -_ended_at(job[1]))
-        found = [job for job in self._shown(over[:most], {}) if job["state"] in ENDED]
+    def _chosen_ends(
+        self, states: Collection[str], choice: JobChoice, *, most: int, but: frozenset[str]
+    ) -> list[Job]:
+        """Return the *most* latest of those that ended, all of them where the order is not by time."""
+        idents = [ident for ident in self._latest() if ident not in but]
+        chosen = (
+            end.job["ident"]
+            for end in self._ends(idents, self._nicknames())
+            if end.job["state"] in states and choice.takes(end.job)
+        )
+        return self._views(list(islice(chosen, most if choice.sort == "state" else None)), {})
+
+    def ended(self, *, most: int) -> list[Job]:
+        """Return jobs that have ended and are remembered, the latest first."""
+        found = [job for job in self._views(self._latest()[:most], {}) if job["state"] in ENDED]
         return sorted(found, key=lambda job: -(job["finished_at"] or 0.0))
+
+    def finished(self, choice: JobChoice, *, most: int, most_past: int) -> FinishedPage:
+        """Return the page of *choice* of the jobs that ended, the latest first.
+
+        They are the *most* latest with a record, and the *most_past* latest of which only the result is
+        left. Of those that are not on the page, no more is read than what is searched.
+        """
+        nicknames = self._nicknames()
+        latest = self._latest()
+        ends = list(self._ends(latest[:most], nicknames))
+        known = {(end.job["ident"], end.second) for end in ends}
+        with self._store.responding():
+            past = [_end_of(fields, nicknames) for fields in lookup.past_fields(self._store, most_past)]
+        ends += [end for end in past if end.second and (end.job["ident"], end.second) not in known]
+        chosen = sorted(
+            (end for end in ends if choice.takes(end.job)),
+            key=lambda end: (-end.second, end.job["ident"]),
+        )
+        choice = choice.page_of(len(chosen))
+        jobs = self._rows(chosen[choice.rows])
+        return FinishedPage(jobs, frozenset(latest), choice, len(chosen), len(ends))
+
+    def _rows(self, ends: Sequence[_End]) -> list[Job]:
+        """Return the jobs of *ends* but those whose record has expired in between."""
+        found = self._views([end.job["ident"] for end in ends if end.past is None], {})
+        views = {job["ident"]: job for job in found}
+        jobs = [
+            views.get(end.job["ident"])
+            if end.past is None
+            else past_view(lookup.past_record(end.past), pipeline=end.job["pipeline"])
+            for end in ends
+        ]
+        return [job for job in jobs if job is not None]
 
     def past(self, ended: Sequence[Job], *, most: int) -> list[Job]:
         """Return the jobs that ended last and have no record any more: those that are not in *ended*."""
@@ -256,10 +319,22 @@ class Board:
             "There is no such job. It was never submitted, or its record has expired."
         )
 
-    def _views(self, idents: Sequence[str], queue_of: dict[str, str]) -> list[Job]:
-        return self._shown(zip(idents, self._watch.jobs(idents), strict=True), queue_of)
+    def _latest(self) -> list[str]:
+        """Return the idents of the jobs that have ended and are remembered, the latest first."""
+        with self._store.responding():
+            return lookup.latest_ended(self._store, self._found().jobs)
 
-    def _shown(self, jobs: Iterable[tuple[str, SeenJob]], queue_of: dict[str, str]) -> list[Job]:
+    def _ends(self, idents: Sequence[str], nicknames: Mapping[str, str]) -> Iterator[_End]:
+        """Yield those of *idents* that have a record, read a few at a time."""
+        for at in range(0, len(idents), _AT_ONCE):
+            some = idents[at : at + _AT_ONCE]
+            seen = self._watch.jobs(some, fields=SEARCHED, facts=("hosts",))
+            for ident, one in zip(some, seen, strict=True):
+                if one.record.get("url"):
+                    end = _end_of({**one.record, "ident": ident}, nicknames, one.facts.get("hosts"))
+                    yield end._replace(past=None)
+
+    def _views(self, idents: Sequence[str], queue_of: dict[str, str]) -> list[Job]:
         nicknames = self._nicknames()
         return [
             job_view(
@@ -269,7 +344,7 @@ class Board:
                 pipeline=nicknames.get(one.record.get("pipeline_id", ""), ""),
                 has_summary=self._has_summary(ident, one),
             )
-            for ident, one in jobs
+            for ident, one in zip(idents, self._watch.jobs(idents), strict=True)
             if one.record.get("url")
         ]
 
@@ -292,6 +367,11 @@ class Board:
             return self._names
 
 
-def _ended_at(seen: SeenJob) -> int:
-    """Return the second in which a job ended, by which the latest are found; 0 where it is not known."""
-    return number_of(seen.record.get("finished_at") or seen.record.get("amicrawl_failed_at"))
+def _end_of(fields: Mapping[str, str], nicknames: Mapping[str, str], hosts: str | None = None) -> _End:
+    """Return the end of the job of which these *fields* are known, its *hosts* as it reported them."""
+    return _End(
+        # A job that failed has no `finished_at`.
+        number_of(fields.get("finished_at") or fields.get("amicrawl_failed_at")),
+        ended_view(fields, pipeline=nicknames.get(fields.get("pipeline_id", ""), ""), hosts=hosts),
+        fields,
+    )

@@ -6,14 +6,14 @@ form requests the page again.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from amicrawl.fleet.dashboard.shapes import Job
+    from amicrawl.fleet.dashboard.shapes import Job, SearchedJob
 
 ROWS = 100
 """Jobs on a page."""
@@ -74,6 +74,15 @@ class JobChoice:
         usual = asdict(JobChoice())
         return urlencode({name: value for name, value in said.items() if value != usual[name]})
 
+    def page_of(self, found: int) -> JobChoice:
+        """Return this choice with the last page of *found* jobs, where they do not reach to its own."""
+        return replace(self, page=min(self.page, max(-(-found // ROWS), 1)))
+
+    @property
+    def rows(self) -> slice:
+        """Which of all that are chosen are on the page."""
+        return slice((self.page - 1) * ROWS, self.page * ROWS)
+
     def of_all(self, jobs: Sequence[Job]) -> list[Job]:
         """Return those of *jobs* that are chosen, in order; all pages."""
         found = [job for job in jobs if self.takes(job)]
@@ -81,7 +90,7 @@ class JobChoice:
         found.sort(key=ORDERS[self.sort.removeprefix("-")], reverse=self.sort.startswith("-"))
         return found
 
-    def takes(self, job: Job) -> bool:
+    def takes(self, job: SearchedJob) -> bool:
         """Tell whether *job* is one of them."""
         return (
             self.state in {"", job["state"]}
@@ -91,7 +100,7 @@ class JobChoice:
         )
 
 
-def _text(job: Job) -> str:
+def _text(job: SearchedJob) -> str:
     hosts = " ".join(host["host"] for host in job["hosts"])
     parts = (job["url"], job["ident"], job["note"], job["started_by"], job["pipeline"], hosts)
     return " ".join(parts).lower()

@@ -7,7 +7,6 @@ a page but by signing in and out.
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from importlib import resources
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -24,7 +23,7 @@ from amicrawl.discovery import set_names
 from amicrawl.errors import AmicrawlError
 from amicrawl.fleet.dashboard import archivebot
 from amicrawl.fleet.dashboard.api_changing import known_users
-from amicrawl.fleet.dashboard.job_choice import ROWS, JobChoice
+from amicrawl.fleet.dashboard.job_choice import JobChoice
 from amicrawl.fleet.dashboard.job_history import history_charts
 from amicrawl.fleet.dashboard.operations import problem_of
 from amicrawl.fleet.dashboard.problems import Problem
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from amicrawl.fleet.dashboard.app import Site
-    from amicrawl.fleet.dashboard.shapes import HistoryPoint, Job
+    from amicrawl.fleet.dashboard.shapes import HistoryPoint
 
 LOG_LINES = 200
 """Lines of the log that a job's page begins with."""
@@ -232,9 +231,9 @@ def _jobs(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
     jobs = [job for job in found if job["state"] in LIVE]
     choice = JobChoice.of(request.query_params)
     chosen = choice.of_all(jobs)
-    choice, shown = _page_of(choice, chosen)
+    choice = choice.page_of(len(chosen))
     return {
-        "jobs": shown,
+        "jobs": chosen[choice.rows],
         "choice": choice,
         "found": len(chosen),
         "all": len(jobs),
@@ -242,12 +241,6 @@ def _jobs(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
         "pipelines": sorted({job["pipeline"] or job["queue"] or "" for job in jobs} - {""}),
         "totals": totals,
     }
-
-
-def _page_of(choice: JobChoice, chosen: list[Job]) -> tuple[JobChoice, list[Job]]:
-    """Return the jobs on the page of *choice*, and *choice* with the last page where there are fewer."""
-    page = min(choice.page, max(-(-len(chosen) // ROWS), 1))
-    return replace(choice, page=page), chosen[(page - 1) * ROWS : page * ROWS]
 
 
 def _job(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
@@ -302,19 +295,9 @@ def _submit(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:
 
 
 def _finished(site: Site, request: Request, _visitor: Visitor) -> dict[str, Any]:
-    choice = replace(JobChoice.of(request.query_params), sort="-ended")
-    remembered = site.board.ended(most=FINISHED)
-    past = site.board.past(remembered, most=PAST)
-    chosen = choice.of_all([*remembered, *past])
-    choice, shown = _page_of(choice, chosen)
-    return {
-        "jobs": shown,
-        "idents": {job["ident"] for job in remembered},
-        "choice": choice,
-        "found": len(chosen),
-        "all": len(remembered) + len(past),
-        "dead": site.board.letters(),
-    }
+    choice = JobChoice.of(request.query_params)
+    shown = site.board.finished(choice, most=FINISHED, most_past=PAST)
+    return {**shown._asdict(), "dead": site.board.letters()}
 
 
 def _users(site: Site, _request: Request, _visitor: Visitor) -> dict[str, Any]:

@@ -69,6 +69,19 @@ class HostFacts(TypedDict):
     delay_ms: float | None
 
 
+class SearchedJob(TypedDict):
+    """What a choice of jobs looks at of each."""
+
+    ident: str
+    url: str
+    state: State
+    note: str
+    started_by: str
+    pipeline: str
+    queue: str | None
+    hosts: list[HostFacts]
+
+
 class Job(TypedDict):
     """One job, in short."""
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         JobDetail,
         LogEntry,
         Pipeline,
+        SearchedJob,
         State,
     )
 
@@ -117,6 +118,30 @@ def job_view(
 def past_view(record: JobRecord, *, pipeline: str = "") -> Job:
     """Return a job that has ended and whose *record* is all that is left of it."""
     return _job(record, SeenJob({}), None, pipeline, has_summary=False)
+
+
+SEARCHED = (
+    *("url", "note", "started_by", "pipeline_id"),
+    *("finished_at", "failed", "aborted", "amicrawl_failed_at"),
+)
+"""Fields of a record, by which jobs that have ended are searched and sorted."""
+
+
+def ended_view(fields: Mapping[str, str], *, pipeline: str, hosts: str | None) -> SearchedJob:
+    """Return what is searched of a job that has ended: of its *fields*, with `ident`, and *hosts*."""
+    state: State = (
+        "failed" if fields.get("failed") else "aborted" if fields.get("aborted") else "completed"
+    )
+    return {
+        "ident": fields["ident"],
+        "url": plain(fields.get("url", "")),
+        "state": state,
+        "note": plain(fields.get("note", ""), limit=_SHORT * 4),
+        "started_by": plain(fields.get("started_by", ""), limit=_SHORT),
+        "pipeline": pipeline,
+        "queue": None,
+        "hosts": hosts_view(hosts, most=BUSIEST),
+    }
 
 
 def _job(

@@ -175,7 +175,10 @@ def keys_like(store: JobStore, pattern: str, *, most: int = MOST_ELEMENTS) -> It
 
 
 def names_of_keys(store: JobStore, start: str, pattern: str = "*") -> Iterator[str]:
-    """Yield the names of keys that begin with *start*, followed by *pattern*, cut; some twice."""
+    """Yield the names of keys that begin with *start*, followed by *pattern*, cut; some twice.
+
+    Those with a line break in them are left out.
+    """
     escaped = re.sub(r"([*?\[\]\\^-])", r"\\\1", start)
     cursor = "0"
     while True:
@@ -183,7 +186,7 @@ def names_of_keys(store: JobStore, start: str, pattern: str = "*") -> Iterator[s
         cursor, names = store.scripts(
             "names", args=[cursor, escaped + pattern, 1000, LONGEST_NAME, LARGEST_READ]
         )
-        yield from names
+        yield from filter(None, names.split("\n"))
         if cursor == "0":
             return
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.errors import InputError, UsageError
@@ -25,7 +26,7 @@ from amicrawl.fleet.jobs.pipeline_record import is_silent, pipelines
 from amicrawl.fleet.jobs.record import JobRecord
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from amicrawl.fleet.database import JobStore
 
@@ -37,6 +38,8 @@ LARGEST_LIST = 4 << 20
 _DECISIVE = ("url", "started_at", "finished_at", "aborted", "failed")
 _LONGEST_NICKNAME = 100
 _LONGEST_PAST = 4096
+_AT_ONCE = 1000
+"""Records that one script looks at: Redis serves no other client meanwhile."""
 
 
 class NoSuchJobError(InputError):
@@ -116,8 +119,22 @@ def finished(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
     suffix = "_ignores"
     begin = len(store.keys.prefix)
     idents = [key[begin : -len(suffix)] for key in keys_like(store, f"*{suffix}")]
-    found = [record for record in jobs(store, idents).values() if record.has_ended]
-    return sorted(found, key=lambda record: record.ended_at or 0, reverse=True)[:most]
+    latest = latest_ended(store, [ident for ident in idents if is_ident(ident)])[:most]
+    found = [record for record in jobs(store, latest).values() if record.has_ended]
+    return sorted(found, key=lambda record: record.ended_at or 0, reverse=True)
+
+
+def latest_ended(store: JobStore, idents: Sequence[str]) -> list[str]:
+    """Return those of *idents* that have ended, or are marked as aborted, the latest first.
+
+    Of each record only what tells the end is read, so that what else there is need be read of few.
+    """
+    seconds: list[str] = []
+    for at in range(0, len(idents), _AT_ONCE):
+        records = [store.keys.job(ident) for ident in idents[at : at + _AT_ONCE]]
+        seconds += store.scripts("when_ended", keys=records).split(" ")
+    ended = [(int(text), ident) for text, ident in zip(seconds, idents, strict=True) if text != "-"]
+    return [ident for _, ident in sorted(ended, key=lambda each: -each[0])]
 
 
 def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
@@ -125,16 +142,31 @@ def past(store: JobStore, *, most: int = 1000) -> list[JobRecord]:
 
     Only ends that our own pipelines and commands brought about are known.
     """
-    found = []
-    for flat in store.scripts(
-        "read_ended", keys=[store.keys.ended], args=[most, _LONGEST_PAST, LARGEST_READ]
-    ):
-        fields = dict(zip(flat[::2], flat[1::2], strict=False))
-        ident = fields.pop("ident", "")
-        record = JobRecord.parse(fields, ident=ident)
-        if is_ident(ident) and record.exists and record.ended_at is not None:
-            found.append(record)
-    return found
+    records = map(past_record, past_fields(store, most))
+    return [record for record in records if record.ended_at is not None]
+
+
+def past_record(fields: Mapping[str, str]) -> JobRecord:
+    """Return the record of a job of which *fields* are all that is left."""
+    return JobRecord.parse(
+        {name: text for name, text in fields.items() if name != "ident"}, ident=fields["ident"]
+    )
+
+
+def past_fields(store: JobStore, most: int) -> Iterator[dict[str, str]]:
+    """Yield the fields of the same, `ident` among them, as they are in Redis: some have no valid end."""
+    last, left, room = "+", most, LARGEST_READ
+    while left > 0 and room > 0:
+        looked_at, last, *texts = store.scripts(
+            "read_ended", keys=[store.keys.ended], args=[last, min(left, _AT_ONCE), _LONGEST_PAST, room]
+        )
+        for fields in map(json.loads, texts):
+            if is_ident(fields.get("ident", "")) and fields.get("url"):
+                yield fields
+        left -= looked_at
+        room -= sum(map(len, texts))
+        if looked_at < _AT_ONCE:
+            return
 
 
 def again(store: JobStore, known: JobRecord) -> JobRecord | None:

@@ -116,8 +116,14 @@ class Watch:
     def __init__(self, store: JobStore) -> None:
         self._store = store
 
-    def jobs(self, idents: Sequence[str], *, facts: Sequence[str] = ("now", "hosts")) -> list[SeenJob]:
-        """Return what there is of *idents*, in their order, with these *facts*."""
+    def jobs(
+        self,
+        idents: Sequence[str],
+        *,
+        facts: Sequence[str] = ("now", "hosts"),
+        fields: Sequence[str] = FIELDS,
+    ) -> list[SeenJob]:
+        """Return what there is of *idents*, in their order: of each these *fields* and *facts*."""
         keys = self._store.keys
         longest = LONGEST_FACT if len(idents) == 1 else LONGEST
         found: list[SeenJob] = []
@@ -136,9 +142,10 @@ class Watch:
                     )
                 ]
                 room = LARGEST_READ * len(some) // len(idents)
-                args: list[str | int | float] = [longest, room, len(FIELDS), *FIELDS, *facts]
+                args: list[str | int | float] = [longest, room, len(fields), *fields, *facts]
                 found += [
-                    _seen(one, facts) for one in self._store.scripts("watch", keys=named, args=args)
+                    _seen(one, fields, facts)
+                    for one in self._store.scripts("watch", keys=named, args=args)
                 ]
         return found
 
@@ -302,11 +309,11 @@ class Broadcasts:
         return bool(moved)
 
 
-def _seen(values: Any, facts: Sequence[str]) -> SeenJob:
+def _seen(values: Any, fields: Sequence[str], facts: Sequence[str]) -> SeenJob:
     if not isinstance(values, list):
         return SeenJob({}, is_wrong=True)
-    record = {name: text for name, text in zip(FIELDS, values, strict=False) if text is not None}
-    theirs = values[len(FIELDS) : len(FIELDS) + len(facts)]
+    record = {name: text for name, text in zip(fields, values, strict=False) if text is not None}
+    theirs = values[len(fields) : len(fields) + len(facts)]
     attempt, resumed, ignores, is_leased = values[-4:]
     return SeenJob(
         record,
