@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
+import ssl
 from typing import TYPE_CHECKING, Any
 
 import httpx
 import pytest
+import trustme
 import uvicorn
 from dashboard_client import until
 
 from amicrawl.fleet.dashboard.app import AccessGuard, Hosts
-from amicrawl.fleet.dashboard.serving import protocol
+from amicrawl.fleet.dashboard.connections import ConnectionLimits, connection_factory
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +54,12 @@ def test_half_requests_keep_no_one_out_and_the_oldest_are_closed(
 
 
 async def served(
-    *, head_seconds: float, most_waiting: int, read_seconds: float = 100, body: bytes = b""
+    *,
+    head_seconds: float,
+    most_waiting: int,
+    read_seconds: float = 100,
+    body: bytes = b"",
+    tls: ssl.SSLContext | None = None,
 ) -> tuple[uvicorn.Server, int]:
     async def application(_scope: Any, receive: Any, send: Any) -> None:
         while (await receive()).get("more_body"):
@@ -61,8 +68,11 @@ async def served(
         await send({"type": "http.response.start", "status": 200 if body else 204, "headers": headers})
         await send({"type": "http.response.body", "body": body})
 
-    kind = protocol(head_seconds=head_seconds, most_waiting=most_waiting, read_seconds=read_seconds)
-    config = uvicorn.Config(application, http=kind, lifespan="off", log_config=None, port=0, ws="none")
+    limits = ConnectionLimits(
+        head_seconds=head_seconds, most_waiting=most_waiting, read_seconds=read_seconds
+    )
+    made: Any = connection_factory(limits, tls=tls)
+    config = uvicorn.Config(application, http=made, lifespan="off", log_config=None, port=0, ws="none")
     server = uvicorn.Server(config)
     config.load()
     server.lifespan = config.lifespan_class(config)
@@ -130,6 +140,61 @@ def test_one_connection_too_many_costs_the_one_that_waits_longest() -> None:
         await server.shutdown()
 
     asyncio.run(asyncio.wait_for(too_many(), 60))
+
+
+def secured() -> tuple[ssl.SSLContext, ssl.SSLContext]:
+    """Return the contexts of a server and of a client that trusts it."""
+    authority = trustme.CA()
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(server)
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    return server, client
+
+
+def test_a_handshake_that_does_not_come_is_given_up_and_keeps_no_one_out() -> None:
+    tls, trust = secured()
+
+    async def silent(head_seconds: float, most_waiting: int) -> None:
+        server, port = await served(head_seconds=head_seconds, most_waiting=most_waiting, tls=tls)
+        opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
+        opened[1][1].write(b"\x16\x03\x01")
+        for _ in range(2):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+            for _ in range(2):
+                writer.write(WHOLE)
+                assert b"204" in await reader.readuntil(b"\r\n\r\n")
+            writer.close()
+        with contextlib.suppress(ConnectionError):
+            assert await opened[0][0].read() == b""
+        for _, writer in opened:
+            writer.close()
+        await server.shutdown()
+
+    asyncio.run(asyncio.wait_for(silent(0.5, 100), 30))
+    asyncio.run(asyncio.wait_for(silent(100, 2), 30))
+
+
+def test_what_is_no_handshake_ends_its_connection_and_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    tls, trust = secured()
+
+    async def garbage() -> None:
+        server, port = await served(head_seconds=100, most_waiting=9, tls=tls)
+        for sent in (WHOLE, b"", b"\x16\x03\x01\x00\x05hello"):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            writer.write(sent)
+            writer.write_eof()
+            with contextlib.suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=trust)
+        writer.write(WHOLE)
+        assert b"204" in await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        await server.shutdown()
+
+    asyncio.run(asyncio.wait_for(garbage(), 30))
+    assert caplog.text == ""
 
 
 def test_bodies_that_do_not_come_keep_no_one_out() -> None:

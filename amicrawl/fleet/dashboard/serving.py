@@ -5,26 +5,25 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+import ssl
 import threading
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from ipaddress import ip_network
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import h11
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.fleet.dashboard.app import Hosts, application, site_of
+from amicrawl.fleet.dashboard.connections import ConnectionLimits, connection_factory
 from amicrawl.fleet.dashboard.users import Role, Users
 from amicrawl.fleet.dashboard.watching import WatchedCrawl, watch_application
 from amicrawl.fleet.database import RedisSettings, connect
 from amicrawl.urls import is_loopback
 
 if TYPE_CHECKING:
-    import asyncio
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
@@ -33,110 +32,6 @@ if TYPE_CHECKING:
     from amicrawl.disk import Disk
     from amicrawl.fleet.dashboard.hub import Hub
     from amicrawl.fleet.dashboard.watching import WriteControl
-
-HEAD_SECONDS = 10.0
-"""From the connection, or the first byte of a further request, to the end of the head."""
-MOST_WAITING = 256
-"""Connections that have sent no whole request, or none since the last response."""
-READ_SECONDS = 60.0
-"""For which a client may take nothing of a response that waits for it."""
-
-
-def protocol(
-    *,
-    head_seconds: float = HEAD_SECONDS,
-    most_waiting: int = MOST_WAITING,
-    read_seconds: float = READ_SECONDS,
-) -> type[H11Protocol]:
-    """Return the class of the connections of one server."""
-    waiting: dict[_LimitedConnection, None] = {}
-
-    class LimitedConnection(_LimitedConnection):
-        def __init__(self, *arguments: Any, **keywords: Any) -> None:
-            super().__init__(*arguments, **keywords)
-            self.waiting, self.head_seconds, self.most_waiting = waiting, head_seconds, most_waiting
-            self.read_seconds = read_seconds
-
-    return LimitedConnection
-
-
-class _LimitedConnection(H11Protocol):
-    waiting: dict[_LimitedConnection, None]
-    """Those that have sent no whole request, the one that waits longest first."""
-    head_seconds: float
-    most_waiting: int
-    read_seconds: float
-    _head_timer: asyncio.TimerHandle | None = None
-    _read_timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for a head."""
-        super().connection_made(transport)
-        self._wait()
-        self._time_head()
-
-    def data_received(self, data: bytes) -> None:
-        """Take *data*; once they end a request, the connection waits no longer."""
-        super().data_received(data)
-        if self.conn.their_state is h11.IDLE:
-            # The timer for idle connections ends with their first byte.
-            self._time_head()
-        elif self.conn.their_state is h11.SEND_BODY:
-            # The application has a time for what comes now (`app`).
-            self._time_no_longer()
-        else:
-            self.wait_no_longer()
-
-    def on_response_complete(self) -> None:
-        """Wait for another request."""
-        super().on_response_complete()
-        if not self.transport.is_closing():
-            self._wait()
-
-    def pause_writing(self) -> None:
-        """Wait for the client to take some of what it is sent."""
-        super().pause_writing()
-        # Closed and not aborted, it would stay for as long as its client likes: to send what is left.
-        self._read_timer = self.loop.call_later(self.read_seconds, self.transport.abort)
-
-    def resume_writing(self) -> None:
-        """Go on: the client has taken some."""
-        self._read_no_longer()
-        super().resume_writing()
-
-    def _read_no_longer(self) -> None:
-        if self._read_timer is not None:
-            self._read_timer.cancel()
-            self._read_timer = None
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Leave."""
-        self.wait_no_longer()
-        self._read_no_longer()
-        super().connection_lost(exc)
-
-    def _wait(self) -> None:
-        self.waiting.pop(self, None)
-        self.waiting[self] = None
-        if len(self.waiting) > self.most_waiting:
-            oldest = next(iter(self.waiting))
-            oldest.wait_no_longer()
-            oldest.transport.abort()
-
-    def wait_no_longer(self) -> None:
-        """Count no longer among those that wait."""
-        self.waiting.pop(self, None)
-        self._time_no_longer()
-
-    def _time_no_longer(self) -> None:
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
-
-    def _time_head(self) -> None:
-        if self._head_timer is None:
-            self._head_timer = self.loop.call_later(self.head_seconds, self.transport.abort)
-
 
 logger = logging.getLogger(__name__)
 
@@ -350,7 +245,8 @@ def _configuration(settings: ServerSettings, app: ASGIApp) -> uvicorn.Config:
         ws="none",
         lifespan="off",
         timeout_graceful_shutdown=_GRACE,
-        http=protocol(),
+        # TLS, too, is begun by the connections: uvicorn would have them shake hands without a limit.
+        http=connection_factory(ConnectionLimits(), tls=_tls(settings)),  # type: ignore[arg-type]
         # Uvicorn would believe whatever connects from this machine.
         proxy_headers=bool(settings.trusted_proxies),
         forwarded_allow_ips=list(settings.trusted_proxies),
@@ -358,18 +254,24 @@ def _configuration(settings: ServerSettings, app: ASGIApp) -> uvicorn.Config:
         limit_concurrency=1000,
         # Taken at once, before the ones that wait longest are closed: far fewer than may be open.
         backlog=256,
-        ssl_certfile=settings.certificate,
-        ssl_keyfile=settings.key,
     )
+    configuration.load()
+    return configuration
+
+
+def _tls(settings: ServerSettings) -> ssl.SSLContext | None:
+    """Return what the certificate of *settings* makes; None where there is none."""
+    if settings.certificate is None:
+        return None
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     try:
-        # Read here and not by the thread of the server, which could only end with a traceback.
-        configuration.load()
+        context.load_cert_chain(settings.certificate, settings.key)
     except OSError as error:  # of OpenSSL, too
         raise InputError(
             f"{settings.certificate} and {settings.key} cannot be used as a certificate and its key, "
             f"both as PEM: {error.strerror or error}."
         ) from error
-    return configuration
+    return context
 
 
 @contextmanager
