@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import ctypes
 import signal
 import subprocess
 import sys
+import threading
+import time
 import urllib.request
 from typing import TYPE_CHECKING
 
 import pytest
 import warm_processes
+from dashboard_client import until
 from typer.testing import CliRunner
 
 from amicrawl.cli import app
 from amicrawl.cli.options import check_installed
 from amicrawl.disk import Disk
-from amicrawl.errors import ExitCode, InputError, UsageError
+from amicrawl.errors import AmicrawlError, ExitCode, InputError, UsageError
+from amicrawl.fleet.dashboard.serving import Settings, serve
 from amicrawl.fleet.dashboard.users import Role, Users
+from amicrawl.fleet.database.connection import RedisSettings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,3 +115,20 @@ def test_it_serves_until_a_signal_and_ends_well() -> None:
             assert found.status == 200
         served.send_signal(signal.SIGTERM)
         assert served.wait(timeout=60) == ExitCode.DONE
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_server_that_ends_by_itself_is_no_good_end() -> None:
+    def end_server() -> None:
+        until(lambda: any(thread.name == "dashboard" for thread in threading.enumerate()))
+        time.sleep(1)
+        (server,) = (thread for thread in threading.enumerate() if thread.name == "dashboard")
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(
+            ctypes.c_ulong(server.ident or 0), ctypes.py_object(SystemExit)
+        )
+
+    threading.Thread(target=end_server, daemon=True).start()
+    settings = Settings(port=0, redis=RedisSettings(url="redis://127.0.0.1:1/0"))
+    with pytest.raises(AmicrawlError, match=r"ended by itself") as raised:
+        serve(settings, disk=Disk())
+    assert raised.value.exit_code is ExitCode.OUR_ERROR

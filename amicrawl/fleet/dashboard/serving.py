@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
-from amicrawl.errors import InputError, OutputError, UsageError
+from amicrawl.errors import AmicrawlError, InputError, OutputError, UsageError
 from amicrawl.fleet.dashboard.app import Hosts, application, site_of
 from amicrawl.fleet.dashboard.connections import ConnectionLimits, connection_factory
 from amicrawl.fleet.dashboard.users import Role, Users
@@ -119,7 +119,7 @@ def serve(settings: Settings, *, disk: Disk) -> None:
 
 
 def _wait_for_signal(stop: threading.Event, thread: threading.Thread) -> None:
-    """Wait for SIGINT, SIGTERM, *stop*, or the end of *thread*."""
+    """Wait for SIGINT, SIGTERM or *stop*; AmicrawlError where *thread* ends before."""
     before = {
         number: signal.signal(number, lambda *_: stop.set())
         for number in (signal.SIGINT, signal.SIGTERM)
@@ -130,6 +130,11 @@ def _wait_for_signal(stop: threading.Event, thread: threading.Thread) -> None:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+    if not stop.is_set():
+        raise AmicrawlError(
+            "The server of the pages has ended by itself. Start it again, and report it, with the lines "
+            "above."
+        )
 
 
 def serve_watch(
