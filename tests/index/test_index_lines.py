@@ -297,6 +297,12 @@ def test_all_records_have_lines_if_all_are_requested(archive: Path) -> None:
     assert len(lines_of(archive, IndexOptions(all_records=True))) == len(RECORDS)
 
 
+def test_pywb_says_nothing_of_a_request_but_what_its_header_says(archive: Path) -> None:
+    lines = lines_of(archive, IndexOptions(compat=Compat.PYWB, records=("request",)))
+    (fields,) = (parse_cdxj(line).fields for line in lines)
+    assert list(fields) == ["url", "length", "offset", "filename"]
+
+
 def test_more_fields_can_be_requested(tmp_path: Path) -> None:
     path = tmp_path / "more.warc"
     result = warc(
@@ -315,7 +321,7 @@ def test_more_fields_can_be_requested(tmp_path: Path) -> None:
     )
     path.write_bytes(result + request)
     requested = "recordid,ipaddress,truncated,redirect,lastmod,server,profile,referrer,method"
-    requested += ",http:SERVER,warc-date,req.http:nothing"
+    requested += ",http:SERVER,http:location,warc-date,req.http:nothing"
     (line,) = lines_of(path, IndexOptions(fields=tuple(requested.split(","))))
     fields = parse_cdxj(line).fields
     assert {name: fields.get(name) for name in requested.split(",")} == {
@@ -329,6 +335,7 @@ def test_more_fields_can_be_requested(tmp_path: Path) -> None:
         "referrer": "r",
         "method": "GET",
         "http:SERVER": "s",
+        "http:location": "../c",
         "warc-date": "2024-04-24T10:00:00Z",
         "req.http:nothing": None,
     }

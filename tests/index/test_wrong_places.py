@@ -23,11 +23,13 @@ LINE = 'org,a)/ 20240101000000 {"url": "http://a.org/", "offset": "0", "filename
 
 @pytest.fixture
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("cdxj", "merged", "place.wacz", "empty"):
-        (tmp_path / name).mkdir()
+    for name in ("cdxj", "merged", "place.wacz", "empty", "above/one/cdxj", "above/one/merged"):
+        (tmp_path / name).mkdir(parents=True)
     (tmp_path / "latin\udce9.warc.gz").write_bytes(b"")
-    for name in ("cdxj/x.cdxj", "merged/x.cdxj", "side.cdxj"):
-        (tmp_path / name).write_text(LINE)
+    for name in ("", "above/one/"):
+        (tmp_path / name / "cdxj/x.cdxj").write_text(LINE)
+        (tmp_path / name / "merged/x.cdxj").write_text(LINE)
+    (tmp_path / "side.cdxj").write_text(LINE)
     (tmp_path / "x.warc.gz").write_bytes(packed([warc("response", block=http())]))
     (tmp_path / "x.arc").write_bytes(ARC_HEADER)
     (tmp_path / "x.zip").write_bytes(b"PK\x03\x04 and more")
@@ -60,6 +62,8 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("summary .", 2, "cdxj and merged hold the same captures."),
         ("cdx zipnum . -o out", 2, "cdxj and merged hold the same captures."),
         ("merge side.cdxj . -o out", 2, "cdxj and merged hold the same captures."),
+        ("table above -o out", 2, "above/one: cdxj and merged hold the same captures."),
+        ("summary above", 2, "above/one: cdxj and merged hold the same captures."),
         # A file in place of a directory, and the other way round.
         ("table cdxj -o x.arc", 4, "x.arc cannot be created: File exists. Name another place"),
         ("merge cdxj side.cdxj -o x.arc", 4, "x.arc cannot be created: File exists. Name another place"),

@@ -154,6 +154,12 @@ def test_a_status_of_cdxj_that_is_none_costs_no_capture(tmp_path: Path, status: 
     assert (counts.captures, counts.skipped.total()) == (1, 0)
 
 
+def test_an_empty_path_is_the_current_directory(inputs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Elsewhere it is, too; here its files were looked for below the root of the file system."""
+    monkeypatch.chdir(inputs / "zipnum")
+    assert [file.size for file in files_of("")] == [file.size for file in files_of(inputs / "zipnum")]
+
+
 def test_what_lies_beyond_is_counted(inputs: Path) -> None:
     counts = read_counts([str(inputs / "table")]).counts
 

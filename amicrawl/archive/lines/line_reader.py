@@ -13,7 +13,7 @@ import sys
 import zlib
 from contextlib import contextmanager, suppress
 from io import BufferedReader
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, cast
 
 from isal import igzip, isal_zlib
@@ -172,10 +172,16 @@ def refuse_archive(path: Path, begin: bytes) -> None:
 
 
 def refuse_collection(directory: object, files: Iterable[str]) -> None:
-    """Raise UsageError where *files* below *directory* are an index and the merged one: lines twice."""
-    parts = {file.partition("/")[0] for file in files}
-    if parts >= {"cdxj", "merged"}:
-        raise UsageError(f"{directory}: cdxj and merged hold the same captures. Name one of the two.")
+    """Raise UsageError where *files* below *directory* are an index and the merged one: lines twice.
+
+    So they are of any collection in it.
+    """
+    folders = {str(folder) for file in files for folder in PurePosixPath(file).parents}
+    for folder in sorted(folders):
+        above, _, name = folder.rpartition("/")
+        if name == "cdxj" and f"{above}/merged".removeprefix("/") in folders:
+            place = f"{directory}/{above}" if above else directory
+            raise UsageError(f"{place}: cdxj and merged hold the same captures. Name one of the two.")
 
 
 def _blocks(stream: Any, path: Path, size: int) -> Iterator[bytes]:

@@ -253,12 +253,16 @@ def _pywb_fields(record: Record, url: str) -> dict[str, str]:
             declared = (record.http_field(b"content-type") or b"").decode("latin-1")
         else:
             declared = record.field("arc-content-type") or record.field("content-type")
-        fields["mime"] = _mime(declared) or "unk"
+        mime = _mime(declared) or ("unk" if record.type != "request" else "")
+        if mime:
+            fields["mime"] = mime
         if detected := record.fields.get("warc-identified-payload-type"):
             fields["mime-detected"] = detected
         if record.type == "response" and (status := _pywb_status(record)):
             fields["status"] = status
-    digest = record.field("warc-payload-digest") or _computed_digest(record)
+    digest = record.field("warc-payload-digest")
+    if not digest and record.type != "request":
+        digest = _computed_digest(record)
     if digest:
         fields["digest"] = digest.removeprefix("sha1:")
     return fields
@@ -298,7 +302,7 @@ def extra_field(name: str, record: Record, partner: Record | None) -> tuple[str,
     *partner* is the record's other half, request or response.
     """
     source = SHORT_NAMES.get(name, name).lower()
-    if source == "http:location":
+    if name == "redirect":
         value = _redirect(record)
     elif source.startswith("http:"):
         value = _http(record if record.type != "request" else partner, source[5:])

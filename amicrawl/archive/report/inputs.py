@@ -48,7 +48,7 @@ def files_of(name: str | os.PathLike[str]) -> list[InputFile]:
     name = os.fspath(name)
     if name == STDIN:
         return [InputFile(Location(name), 0)]
-    location = Location.of(name) if is_uri(name) else Location(name)
+    location = Location.of(name) if is_uri(name) else Location(str(Path(name)))
     size, below = _facts_of(location)
     if size is not None:
         return [InputFile(location, size)]
