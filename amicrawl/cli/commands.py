@@ -136,7 +136,8 @@ GROUPS: Mapping[str, str] = {name: group for group, places in _BY_GROUP.items() 
 
 def is_plain() -> bool:
     """Return whether help and errors are plain text: on a dumb terminal, in a pipe, in a log."""
-    return os.environ.get("TERM") == "dumb" or not (sys.stdout.isatty() and sys.stderr.isatty())
+    streams = sys.stdout, sys.stderr  # None where they are closed
+    return os.environ.get("TERM") == "dumb" or not all(stream and stream.isatty() for stream in streams)
 
 
 class ListedCommand(TyperCommand):

@@ -150,3 +150,13 @@ def test_a_full_disk_behind_standard_output_is_said(words: list[str], unbuffered
         "amicrawl: Standard output cannot be written: No space left on device."
     )
     assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_keep_no_command_from_its_end(at: Path, closed: str) -> None:
+    """As a service that detaches itself leaves them; in a process that has loaded nothing yet."""
+    line = f'exec "{sys.executable}" -m amicrawl index x.warc.gz -o made {closed}'
+    done = subprocess.run(["bash", "-c", line], cwd=at, capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (ExitCode.DONE, b"")
+    assert b"Traceback" not in done.stderr
+    assert (at / "made" / "x.warc.cdxj").read_bytes() == expected(at, "index --merge")
