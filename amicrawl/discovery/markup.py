@@ -34,7 +34,6 @@ MOST_ATTRIBUTES = 256
 _MOST_VALUES = 4096
 """Equals signs of one tag up to which its end is looked for; each takes memory until it is found."""
 
-_SPACE = rb"[ \t\n\r\f]"
 # The group is not repeated possessively: Python before 3.11.5 loses its place where an iteration of
 # one fails. What follows it never fails, so that nothing is tried again.
 _ATTRIBUTES = rb"""[^>=]*+(?:=[ \t\n\r\f]*+(?:"[^"]*+"|'[^']*+'|(?!["']))[^>=]*+){0,%d}""" % _MOST_VALUES

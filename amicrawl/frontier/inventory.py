@@ -127,7 +127,6 @@ def _mark_steps(hosts: np.ndarray, ranks: np.ndarray, steps: np.ndarray) -> None
         steps[at : at + _PAGE] = page[1:] != page[:-1]
 
 
-_IN_FLIGHT = int(Status.IN_FLIGHT)
 _REMOVED = 0xFF
 _WAITING = [int(status) for status in WAITING]
 _NONE = np.empty(0, np.uint32)

@@ -40,7 +40,6 @@ class DueWheel:
         "_count",
         "_cursor",
         "_edge",
-        "_first_beyond",
         "_hours",
         "_slots",
     )
@@ -54,23 +53,16 @@ class DueWheel:
         self._hours: list[int] = []
         self._beyond_rows: array[int] = array("I")
         self._beyond_hours: array[int] = array("I")
-        self._first_beyond: int | None = None
         self._count = 0
 
     def __len__(self) -> int:
         return self._count
-
-    @property
-    def cursor(self) -> int:
-        """The first hour that has not been fired."""
-        return self._cursor
 
     def add(self, row: int, hour: int) -> None:
         """Put *row* in, due at *hour*."""
         if hour >= self._edge:
             self._beyond_rows.append(row)
             self._beyond_hours.append(hour)
-            self._note_beyond(hour)
         else:
             self._slot(max(hour, self._cursor)).append(row)
         self._count += 1
@@ -95,12 +87,6 @@ class DueWheel:
         self._count -= len(rows)
         return rows
 
-    def next_due(self) -> int | None:
-        """Return the hour at which the next row is due, or None where there is no row."""
-        if self._hours:
-            return self._hours[0]
-        return self._first_beyond
-
     def _slot(self, hour: int) -> array[int]:
         slot = self._slots.get(hour)
         if slot is None:
@@ -108,16 +94,11 @@ class DueWheel:
             heappush(self._hours, hour)
         return slot
 
-    def _note_beyond(self, hour: int) -> None:
-        if self._first_beyond is None or hour < self._first_beyond:
-            self._first_beyond = hour
-
     def _add_page(self, rows: Numbers, hours: Numbers) -> None:
         beyond = hours.astype(np.int64) >= self._edge
         if beyond.any():
             self._beyond_rows.frombytes(rows[beyond].tobytes())
             self._beyond_hours.frombytes(hours[beyond].tobytes())
-            self._note_beyond(int(hours[beyond].min()))
             rows, hours = rows[~beyond], hours[~beyond]
         if not len(rows):
             return
@@ -136,7 +117,7 @@ class DueWheel:
         """Move the edge ahead of *now*, and return the rows from beyond it that are due by then."""
         rows = np.array(self._beyond_rows, np.uint32)
         hours = np.array(self._beyond_hours, np.uint32)
-        self._beyond_rows, self._beyond_hours, self._first_beyond = array("I"), array("I"), None
+        self._beyond_rows, self._beyond_hours = array("I"), array("I")
         self._edge = self._cursor + _REACH
         due = hours <= now
         for start in range(0, len(rows), _PAGE):

@@ -238,10 +238,6 @@ class HostPace:
         back_off = min(interval, rules.back_off_ceiling) if interval > usual + _TENTH else 0.0
         self._keep(host, PaceState(0.0, smoothed, back_off, _OVERLOADED if back_off else 0.0))
 
-    def forget(self, host: int) -> None:
-        """Drop what is known of *host*: it was given up."""
-        self._states.pop(host, None)
-
     def _keep(self, host: int, state: PaceState) -> PaceState:
         states = self._states
         if not any(state[:4]):

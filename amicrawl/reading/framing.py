@@ -18,13 +18,10 @@ ARC_LINE_LIMIT = 1 << 16
 WARC_BEGIN = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+[ \t]*\r*\n")
 _WARC_VERSION = re.compile(rb"/[0-9]+\.[0-9]+\r*\n[A-Za-z][A-Za-z0-9-]*:")
 """What follows `WARC` in a record, strict enough to be found among other bytes."""
-_ARC_LINE = (
-    rb"[A-Za-z][A-Za-z0-9+.-]*:\S[^\n]{0,8192} (?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]+|-) "
+_LATER_ARC_LINE = re.compile(
+    rb"\n[A-Za-z][A-Za-z0-9+.-]*:\S[^\n]{0,8192} (?:[0-9]{1,3}(?:\.[0-9]{1,3}){3}|[0-9A-Fa-f:]+|-) "
     rb"[0-9]{14,20} [^\n]{1,1024}\n"
 )
-ARC_LINE = re.compile(_ARC_LINE)
-"""The line that begins an ARC record."""
-_LATER_ARC_LINE = re.compile(rb"\n" + _ARC_LINE)
 _ARC = re.compile(
     rb"([A-Za-z][A-Za-z0-9+.-]*:.*?) ([0-9A-Fa-f.:]+|-|\S+) ([0-9]{8,}) (.*?)(\S+)\s*", re.DOTALL
 )

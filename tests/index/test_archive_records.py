@@ -20,7 +20,7 @@ from index.archive_files import ARC_HEADER, URL, arc, gzip_member, http, packed,
 
 from amicrawl.errors import InputError
 from amicrawl.reading.flow import found_records
-from amicrawl.reading.framing import ARC_LINE, next_arc, next_warc, warc_head
+from amicrawl.reading.framing import next_arc, next_warc, warc_head
 from amicrawl.reading.piece_buffer import MOST_UNITS
 from amicrawl.reading.records import Broken, Record, read_records
 from amicrawl.reading.unpacking import PIECE, Piece, unpacked
@@ -499,5 +499,6 @@ def test_a_record_among_other_bytes_is_found_where_a_look_at_each_byte_finds_it(
     warc = re.compile(rb"(?i:WARC)/[0-9]+\.[0-9]+\r*\n[A-Za-z][A-Za-z0-9-]*:")
     places = range(start, len(data))
     assert next_warc(data, start) == next((at for at in places if warc.match(data, at)), -1)
-    lines = (at for at in places if data[at - 1 : at] == b"\n" and ARC_LINE.match(data, at))
+    arc = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:\S[^\n]* 1\.2\.3\.4 20260101000000 [^\n]+\n")
+    lines = (at for at in places if data[at - 1 : at] == b"\n" and arc.match(data, at))
     assert next_arc(data, start) == next(lines, -1)

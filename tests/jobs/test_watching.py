@@ -46,7 +46,6 @@ def test_jobs_are_read_in_their_order_with_what_was_requested(store: JobStore) -
     nobody = "0" * 25
     found = Watch(store).jobs([nobody, IDENT, OTHER])
     assert [job.record.get("url") for job in found] == [None, "http://a.example/", None]
-    assert [job.is_wrong for job in found] == [False, False, True]
     assert found[1].facts == {"now": "{}"}
     assert (found[1].attempt, found[1].resumed) == ("2", "resumed")
     assert len(found[1].record["note"]) >= LONGEST

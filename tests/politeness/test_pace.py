@@ -221,14 +221,6 @@ def test_beyond_the_capacity_the_one_told_of_longest_ago_is_forgotten() -> None:
     assert [pace.interval(host) for host in (1, 2, 3)] == [4.0, 1.0, 2.0]
 
 
-def test_a_host_that_was_given_up_is_forgotten() -> None:
-    pace = HostPace(PaceRules())
-    pace.set_crawl_delay(HOST, 20.0)
-    pace.forget(HOST)
-    pace.forget(OTHER)
-    assert pace.state(HOST) == PaceState()
-
-
 results = st.tuples(
     st.sampled_from([0, 200, 304, 404, 429, 500, 503, 599, 600]), st.floats(0, 100), st.floats(0, 1e6)
 )

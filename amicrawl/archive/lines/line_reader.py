@@ -89,12 +89,6 @@ def octet_blocks(
             yield b"".join([*rest, b"\n"])
 
 
-def lines_of(path: Path) -> Iterator[bytes]:
-    """Yield the lines of *path*, without their LF; errors as `line_blocks`."""
-    for block in line_blocks(path):
-        yield from block
-
-
 ARCHIVE_ENDINGS = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
 """How the names of WARC and ARC files end."""
 

@@ -41,8 +41,6 @@ CATEGORIES = (
 )
 FIELDS = tuple(f"{kind}_{category}" for kind in "ns" for category in CATEGORIES)
 
-FORMATS = ("cdxj", "cdx7", "cdxNbams", "cdxNbamskrMSVg")
-
 _EXACT = {
     "text/html": "html",
     "application/xhtml+xml": "html",

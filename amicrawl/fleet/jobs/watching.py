@@ -79,8 +79,6 @@ class SeenJob:
     """How many ignore patterns it has."""
     is_leased: bool = False
     """Whether its crawl, one of ours, has renewed its lease in time."""
-    is_wrong: bool = False
-    """Whether the key of the record holds something else than a record."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +105,6 @@ class Live:
     aborted: int
     failed: int
     dead: int
-    pipelines: int
 
 
 class Watch:
@@ -206,10 +203,9 @@ class Watch:
             for count in (keys.completed, keys.aborted, keys.failed):
                 batch.getrange(count, 0, 20)
             batch.zcard(keys.dead_letters)
-            batch.scard(keys.pipelines)
             for name in names:
                 read([keys.queue(name)], bounds, client=batch)
-            working, completed, aborted, failed, dead, pipelines, *lists = _replies(batch)
+            working, completed, aborted, failed, dead, *lists = _replies(batch)
         return Live(
             working=_idents(working[2]),
             queues={name: _idents(read[2][::-1]) for name, read in zip(names, lists, strict=True)},
@@ -218,7 +214,6 @@ class Watch:
             aborted=_count(aborted),
             failed=_count(failed),
             dead=_count(dead),
-            pipelines=_count(pipelines),
         )
 
     def memory(self) -> int | None:
@@ -311,7 +306,7 @@ class Broadcasts:
 
 def _seen(values: Any, fields: Sequence[str], facts: Sequence[str]) -> SeenJob:
     if not isinstance(values, list):
-        return SeenJob({}, is_wrong=True)
+        return SeenJob({})
     record = {name: text for name, text in zip(fields, values, strict=False) if text is not None}
     theirs = values[len(fields) : len(fields) + len(facts)]
     attempt, resumed, ignores, is_leased = values[-4:]

@@ -81,10 +81,6 @@ class Manifest(NamedTuple):
         below = [entry for entry in self.entries if entry.host_key_lo <= host_key]
         return below[-1] if below and host_key <= below[-1].host_key_hi else None
 
-    def due(self, at: int) -> list[ManifestEntry]:
-        """Return the entries in which a row may be due at *at*, in hours since 1970."""
-        return [entry for entry in self.entries if 0 < entry.due_min <= at]
-
     def epochs(self) -> list[int]:
         """Return the epochs that occur, in order."""
         return sorted({entry.epoch for entry in self.entries})

@@ -82,8 +82,6 @@ def test_golden_queries_give_the_golden_results() -> None:
         for key, owner in said["routes"]:
             found = manifest.owner(int(key, 0))
             assert (None if found is None else found.partition_id) == owner
-        for at, parts in said["due_parts"]:
-            assert [found.partition_id for found in manifest.due(at)] == (parts or [])
         for epoch, lo, hi in said["first_gap_by_epoch"]:
             flaw = next(manifest.flaws(epoch), None)
             expected = None if lo is None else (int(lo, 0), int(hi, 0))

@@ -41,8 +41,6 @@ ERROR = "Detection-Error"
 SOURCE_FILE = "WARC-Source-Filename"
 SOURCE_OFFSET = "WARC-Source-Offset"
 """Fields of a record that tie it to its source where that has no identifiers."""
-NAMES = (TYPES, PUID, CHARSET, LANGUAGES, SOFT_404, ERROR)
-"""The names of a block's lines, in their order."""
 
 
 OFF_BY_DEFAULT = ("soft-404",)
