@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.browser.visits import Browsing
 else:
-    __getattr__ = lazy_exports(__name__, Browsing="visits")
-
-__all__ = ["Browsing"]
+    __getattr__, __all__ = lazy_exports(__spec__)

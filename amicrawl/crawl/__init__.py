@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.crawl.arguments import (
         CrawlArguments,
@@ -43,45 +44,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.watching.busy_hosts import BusyHosts
     from amicrawl.crawl.watching.control_files import write_control
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        CrawlArguments="arguments",
-        RecrawlArguments="arguments",
-        SeedArguments="arguments",
-        SiteArguments="arguments",
-        configured="arguments",
-        default_headers="arguments",
-        explained="arguments",
-        job_argument="arguments",
-        known_arguments="arguments",
-        whole_number="arguments",
-        Ticket="decision",
-        outcome_of="decision",
-        CrawlExtension="extensions",
-        offer_seed="feeding",
-        make_wire_of_guest="guest.handler",
-        HostOverrides="host_overrides",
-        is_of_a_page="links",
-        provenance_of="decision",
-        fetched_list="list_fetching",
-        PartitionMember="partition_member",
-        as_process="processes",
-        LoneChild="processes.lone_child",
-        rebuild="rebuilding",
-        request_again="retrying",
-        read_robots="robots_file",
-        Run="run",
-        run_of="run",
-        SeedList="seedlist",
-        offer_starts="seedlist",
-        read_starts="seedlist",
-        site_crawled_in="seedlist",
-        start_crawl="start",
-        Links="visit",
-        Visit="visit",
-        BusyHosts="watching.busy_hosts",
-        write_control="watching.control_files",
-    )
+    __getattr__, __all__ = lazy_exports(__spec__)
 
 
 class _Room(ModuleType):
@@ -92,42 +55,3 @@ class _Room(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Room
-
-__all__ = [
-    "BusyHosts",
-    "CrawlArguments",
-    "CrawlExtension",
-    "HostOverrides",
-    "Links",
-    "LoneChild",
-    "PartitionMember",
-    "RecrawlArguments",
-    "Run",
-    "SeedArguments",
-    "SeedList",
-    "SiteArguments",
-    "Ticket",
-    "Visit",
-    "as_process",
-    "configured",
-    "default_headers",
-    "explained",
-    "fetched_list",
-    "is_of_a_page",
-    "job_argument",
-    "known_arguments",
-    "make_wire_of_guest",
-    "offer_seed",
-    "offer_starts",
-    "outcome_of",
-    "provenance_of",
-    "read_robots",
-    "read_starts",
-    "rebuild",
-    "request_again",
-    "run_of",
-    "site_crawled_in",
-    "start_crawl",
-    "whole_number",
-    "write_control",
-]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.crawlfile.crawl_file import CrawlFile, Examined, effective, examine, read_crawl_file
     from amicrawl.crawlfile.faults import CrawlFileError, Fault
@@ -25,47 +26,4 @@ if TYPE_CHECKING:
     from amicrawl.crawlfile.schedule import Action, Plan, last_crawls, plan
     from amicrawl.crawlfile.secrets import Cookie, cookie_field, is_reference, read_cookies, resolve
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Action="schedule",
-        Cookie="secrets",
-        CrawlFile="crawl_file",
-        CrawlFileError="faults",
-        Examined="crawl_file",
-        Fault="faults",
-        Plan="schedule",
-        cookie_field="secrets",
-        effective="crawl_file",
-        examine="crawl_file",
-        is_reference="secrets",
-        last_crawls="schedule",
-        parsed_toml="lines",
-        plan="schedule",
-        read_cookies="secrets",
-        read_crawl_file="crawl_file",
-        read_sheet="reading",
-        resolve="secrets",
-        shipped_schema="keys",
-    )
-
-__all__ = [
-    "Action",
-    "Cookie",
-    "CrawlFile",
-    "CrawlFileError",
-    "Examined",
-    "Fault",
-    "Plan",
-    "cookie_field",
-    "effective",
-    "examine",
-    "is_reference",
-    "last_crawls",
-    "parsed_toml",
-    "plan",
-    "read_cookies",
-    "read_crawl_file",
-    "read_sheet",
-    "resolve",
-    "shipped_schema",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.discovery.character_references import in_attribute, in_text
     from amicrawl.discovery.coding import charset_of, decoded
@@ -33,65 +34,4 @@ if TYPE_CHECKING:
         verdict,
     )
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Calendars="dates",
-        DatedUrl="dates",
-        date_in="dates",
-        words_of="scripted",
-        ScopeDecision="scope",
-        IgnoreSet="ignores",
-        Ignored="ignores",
-        Kind="kinds",
-        LinkLimits="links",
-        Link="kinds",
-        Scope="scope",
-        Selection="selection",
-        Shape="selection",
-        ShapeLimits="selection",
-        charset_of="coding",
-        decoded="coding",
-        extract="links",
-        has_scope="selection",
-        in_attribute="character_references",
-        in_text="character_references",
-        ignore_set="ignores",
-        is_shell="scripted",
-        is_shell_with="scripted",
-        links_of="links",
-        make_selection="selection",
-        names_links="links",
-        set_names="ignores",
-        verdict="selection",
-    )
-
-__all__ = [
-    "Calendars",
-    "DatedUrl",
-    "IgnoreSet",
-    "Ignored",
-    "Kind",
-    "Link",
-    "LinkLimits",
-    "Scope",
-    "ScopeDecision",
-    "Selection",
-    "Shape",
-    "ShapeLimits",
-    "charset_of",
-    "date_in",
-    "decoded",
-    "extract",
-    "has_scope",
-    "ignore_set",
-    "in_attribute",
-    "in_text",
-    "is_shell",
-    "is_shell_with",
-    "links_of",
-    "make_selection",
-    "names_links",
-    "set_names",
-    "verdict",
-    "words_of",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.fetch.exchange import Limits
     from amicrawl.fetch.guard import Guard, literal
@@ -31,29 +32,4 @@ if TYPE_CHECKING:
     from amicrawl.fetch.tls import TlsSettings
     from amicrawl.fetch.wire import Wire
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Guard="guard",
-        Head="response",
-        Limits="exchange",
-        Resolver="resolver",
-        TlsSettings="tls",
-        Unresolved="resolver",
-        Wire="wire",
-        WireRequest="request",
-        literal="guard",
-        proxy_of="proxy",
-    )
-
-__all__ = [
-    "Guard",
-    "Head",
-    "Limits",
-    "Resolver",
-    "TlsSettings",
-    "Unresolved",
-    "Wire",
-    "WireRequest",
-    "literal",
-    "proxy_of",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.frontier.admission import Admission, Trap, classify
     from amicrawl.frontier.corrections import failed, grown_old, kept_out, make_due, old_at
@@ -41,67 +42,4 @@ if TYPE_CHECKING:
     )
     from amicrawl.frontier.row_strings import offer_of, offered
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Admission="admission",
-        Trap="admission",
-        classify="admission",
-        failed="corrections",
-        grown_old="corrections",
-        kept_out="corrections",
-        make_due="corrections",
-        old_at="corrections",
-        DurableFrontier="durable",
-        is_settled_since="inventory",
-        Soft404Detector="outcomes",
-        fingerprint_of="outcomes",
-        judge="outcomes",
-        SETTLED_COLUMNS="outcomes",
-        settled_at="outcomes",
-        AgeLimits="revisits",
-        Revisits="revisits",
-        Dispatch="row",
-        Found="row",
-        Hop="row",
-        Offer="row",
-        Outcome="row",
-        Settled="row",
-        Source="row",
-        extended="row",
-        hops_of="row",
-        is_route="row",
-        offer_of="row_strings",
-        offered="row_strings",
-    )
-
-__all__ = [
-    "SETTLED_COLUMNS",
-    "Admission",
-    "AgeLimits",
-    "Dispatch",
-    "DurableFrontier",
-    "Found",
-    "Hop",
-    "Offer",
-    "Outcome",
-    "Revisits",
-    "Settled",
-    "Soft404Detector",
-    "Source",
-    "Trap",
-    "classify",
-    "extended",
-    "failed",
-    "fingerprint_of",
-    "grown_old",
-    "hops_of",
-    "is_route",
-    "is_settled_since",
-    "judge",
-    "kept_out",
-    "make_due",
-    "offer_of",
-    "offered",
-    "old_at",
-    "settled_at",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.meguri.arena import entry_of
     from amicrawl.meguri.damage import find_damage
@@ -39,81 +40,4 @@ if TYPE_CHECKING:
     from amicrawl.meguri.states import RESTING, RETURNS, WAITING, Cause, Event, Status, after
     from amicrawl.meguri.store.directory import undisturbed
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        entry_of="arena",
-        find_damage="damage",
-        deal_frontier="dealing",
-        gather_frontiers="dealing",
-        dump_pieces="dump",
-        read_dump="dump",
-        ANNEX_MARK="format.strings",
-        pack_robots="format.strings",
-        string_at="format.strings",
-        partition_in="row_source",
-        LivePartition="live",
-        best_state="opening",
-        LiveSource="row_source",
-        RowSource="row_source",
-        STATUSES="row_source",
-        conventions="row_source",
-        find_url="row_source",
-        frontier_directory="row_source",
-        open_rows="row_source",
-        status_name="row_source",
-        KeyIndex="seen",
-        shard_of="shard",
-        Copies="snapshot",
-        IDENTITY="state",
-        PartitionState="state",
-        Cause="states",
-        Event="states",
-        RESTING="states",
-        RETURNS="states",
-        Status="states",
-        WAITING="states",
-        after="states",
-        undisturbed="store.directory",
-        HostRow="rows",
-        UrlRow="rows",
-        offered_row="rows",
-    )
-
-__all__ = [
-    "ANNEX_MARK",
-    "IDENTITY",
-    "RESTING",
-    "RETURNS",
-    "STATUSES",
-    "WAITING",
-    "Cause",
-    "Copies",
-    "Event",
-    "HostRow",
-    "KeyIndex",
-    "LivePartition",
-    "LiveSource",
-    "PartitionState",
-    "RowSource",
-    "Status",
-    "UrlRow",
-    "after",
-    "best_state",
-    "conventions",
-    "deal_frontier",
-    "dump_pieces",
-    "entry_of",
-    "find_damage",
-    "find_url",
-    "frontier_directory",
-    "gather_frontiers",
-    "offered_row",
-    "open_rows",
-    "pack_robots",
-    "partition_in",
-    "read_dump",
-    "shard_of",
-    "status_name",
-    "string_at",
-    "undisturbed",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.partition.batch import (
         LONGEST_URL,
@@ -48,53 +49,4 @@ if TYPE_CHECKING:
     )
     from amicrawl.partition.outbox import Outbox, Parcel, is_delivered
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        LONGEST_URL="batch",
-        MOST_LINKS="batch",
-        OpenedBatch="batch",
-        PartitionLink="batch",
-        batches_of="batch",
-        encoded_link="batch",
-        links_in="batch",
-        PartitionRest="ending",
-        has_ended="ending",
-        Again="messages",
-        Arrived="messages",
-        BATCHES_AT_ONCE="messages",
-        Batch="messages",
-        EVERY="messages",
-        End="messages",
-        LARGEST_MESSAGE="messages",
-        PartitionMessage="messages",
-        Pause="messages",
-        Standing="messages",
-        Outbox="outbox",
-        Parcel="outbox",
-        is_delivered="outbox",
-    )
-
-__all__ = [
-    "BATCHES_AT_ONCE",
-    "EVERY",
-    "LARGEST_MESSAGE",
-    "LONGEST_URL",
-    "MOST_LINKS",
-    "Again",
-    "Arrived",
-    "Batch",
-    "End",
-    "OpenedBatch",
-    "Outbox",
-    "Parcel",
-    "PartitionLink",
-    "PartitionMessage",
-    "PartitionRest",
-    "Pause",
-    "Standing",
-    "batches_of",
-    "encoded_link",
-    "has_ended",
-    "is_delivered",
-    "links_in",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.politeness.addresses import AddressGates
     from amicrawl.politeness.breaker import BLAME, Blame, HostBreaker, Verdict, backoff
@@ -41,59 +42,4 @@ if TYPE_CHECKING:
     )
     from amicrawl.politeness.throttle import AdaptiveTimeout, Bandwidth, InflightLimit
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Access="robots_policy",
-        AdaptiveTimeout="throttle",
-        AddressGates="addresses",
-        BLAME="breaker",
-        Bandwidth="throttle",
-        Blame="breaker",
-        Gates="gate",
-        HostBreaker="breaker",
-        HostPace="pace",
-        InflightLimit="throttle",
-        LONGEST_UNREACHED="robots_policy",
-        PaceRules="pace",
-        RobotsCache="robots_policy",
-        RobotsVerdict="robots_policy",
-        Verdict="breaker",
-        backoff="breaker",
-        honoured_delay="robots_policy",
-        is_bound="robots_policy",
-        BUSY="pace",
-        judge_absence="robots_policy",
-        judge_robots="robots_policy",
-        max_age_of="robots_policy",
-        retry_after_seconds="pace",
-        robots_url="robots_policy",
-        row_of_verdict="robots_policy",
-    )
-
-__all__ = [
-    "BLAME",
-    "BUSY",
-    "LONGEST_UNREACHED",
-    "Access",
-    "AdaptiveTimeout",
-    "AddressGates",
-    "Bandwidth",
-    "Blame",
-    "Gates",
-    "HostBreaker",
-    "HostPace",
-    "InflightLimit",
-    "PaceRules",
-    "RobotsCache",
-    "RobotsVerdict",
-    "Verdict",
-    "backoff",
-    "honoured_delay",
-    "is_bound",
-    "judge_absence",
-    "judge_robots",
-    "max_age_of",
-    "retry_after_seconds",
-    "robots_url",
-    "row_of_verdict",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.record.archive import Archive
     from amicrawl.record.captures import OF_SEED, CaptureItem, Provenance, description_of, row_of
@@ -41,79 +42,4 @@ if TYPE_CHECKING:
         target_uri,
     )
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Archive="archive",
-        CaptureItem="captures",
-        OF_SEED="captures",
-        Provenance="captures",
-        row_of="captures",
-        description_of="captures",
-        block_digest="deduplication",
-        labelled="deduplication",
-        NAMES="journal",
-        index_files="journal",
-        opened_index_files="journal",
-        row_in="journal",
-        rows_in="journal",
-        rebuilt="read_back",
-        request_before="read_back",
-        stored="read_back",
-        Repaired="repair",
-        repair_locked="repair",
-        CAPTURES="table",
-        CaptureIndex="table",
-        OutputSink="table",
-        capture_batches="table",
-        join_tables="table",
-        opened_index="table",
-        warc_files_in_table="table",
-        Unkept="unkept",
-        joined_unkept="unkept",
-        unkept_sentences="unkept",
-        Record="warc",
-        RecordType="warc",
-        Resource="warc",
-        field_lines="warc",
-        gzip_member="warc",
-        record_ids="warc",
-        target_uri="warc",
-    )
-
-__all__ = [
-    "CAPTURES",
-    "NAMES",
-    "OF_SEED",
-    "Archive",
-    "CaptureIndex",
-    "CaptureItem",
-    "OutputSink",
-    "Provenance",
-    "Record",
-    "RecordType",
-    "Repaired",
-    "Resource",
-    "Unkept",
-    "block_digest",
-    "capture_batches",
-    "description_of",
-    "field_lines",
-    "gzip_member",
-    "index_files",
-    "join_tables",
-    "joined_unkept",
-    "labelled",
-    "opened_index",
-    "opened_index_files",
-    "rebuilt",
-    "record_ids",
-    "repair_locked",
-    "request_before",
-    "row_in",
-    "row_of",
-    "rows_in",
-    "stored",
-    "target_uri",
-    "unkept_sentences",
-    "warc_files_in_table",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.seed.fields import checked_url
     from amicrawl.seed.formats import LIST_ENDINGS, SeedFormat, is_web
@@ -27,39 +28,4 @@ if TYPE_CHECKING:
     from amicrawl.seed.sitemap_tree import SitemapLimits
     from amicrawl.seed.source import earlier_indexes
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        BatchReader="reader",
-        LIST_ENDINGS="formats",
-        SeedFault="seed",
-        NotASeedError="seed",
-        Seed="seed",
-        SeedFormat="formats",
-        SeedReader="reader",
-        SitemapLimits="sitemap_tree",
-        checked_url="fields",
-        count_entries="reader",
-        earlier_indexes="source",
-        entries_of="sitemap",
-        is_web="formats",
-        open_seed="reader",
-        seed_of_json="jsonl",
-    )
-
-__all__ = [
-    "LIST_ENDINGS",
-    "BatchReader",
-    "NotASeedError",
-    "Seed",
-    "SeedFault",
-    "SeedFormat",
-    "SeedReader",
-    "SitemapLimits",
-    "checked_url",
-    "count_entries",
-    "earlier_indexes",
-    "entries_of",
-    "is_web",
-    "open_seed",
-    "seed_of_json",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.uploads.bucket import (
         BLOCK,
@@ -25,35 +26,4 @@ if TYPE_CHECKING:
     from amicrawl.uploads.progress import UploadProgress
     from amicrawl.uploads.upload import ConflictError, NotAsSealedError, StoppedError, Uploads
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        BLOCK="bucket",
-        Bucket="bucket",
-        check_bucket_url="bucket",
-        check_keeps_state="bucket",
-        keeps_state="bucket",
-        open_bucket="bucket",
-        small_object="bucket",
-        with_metadata="internet_archive",
-        UploadProgress="progress",
-        ConflictError="upload",
-        NotAsSealedError="upload",
-        StoppedError="upload",
-        Uploads="upload",
-    )
-
-__all__ = [
-    "BLOCK",
-    "Bucket",
-    "ConflictError",
-    "NotAsSealedError",
-    "StoppedError",
-    "UploadProgress",
-    "Uploads",
-    "check_bucket_url",
-    "check_keeps_state",
-    "keeps_state",
-    "open_bucket",
-    "small_object",
-    "with_metadata",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

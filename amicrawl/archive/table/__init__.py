@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.archive.table.builder import (
         REJECTS_SUFFIX,
@@ -31,49 +32,4 @@ if TYPE_CHECKING:
     )
     from amicrawl.archive.table.spark import make_table_on_spark
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        QueryResult="query",
-        CCINDEX="schema",
-        EOT="schema",
-        ExportOptions="export",
-        MONTH_PREFIX="schema",
-        NamedQuery="named_queries",
-        NoRowsError="builder",
-        CapturePlace="schema",
-        QueryTable="query",
-        RECORDS_PER_FILE="export",
-        REJECTS_SUFFIX="builder",
-        REPORT_SUFFIX="builder",
-        SCHEMAS="schema",
-        TableOptions="builder",
-        TableReport="builder",
-        beside="builder",
-        export_records="export",
-        make_table="builder",
-        make_table_on_spark="spark",
-        named_query="named_queries",
-    )
-
-__all__ = [
-    "CCINDEX",
-    "EOT",
-    "MONTH_PREFIX",
-    "RECORDS_PER_FILE",
-    "REJECTS_SUFFIX",
-    "REPORT_SUFFIX",
-    "SCHEMAS",
-    "CapturePlace",
-    "ExportOptions",
-    "NamedQuery",
-    "NoRowsError",
-    "QueryResult",
-    "QueryTable",
-    "TableOptions",
-    "TableReport",
-    "beside",
-    "export_records",
-    "make_table",
-    "make_table_on_spark",
-    "named_query",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

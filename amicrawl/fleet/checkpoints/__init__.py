@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.fleet.checkpoints.checkpoint import (
         SLOTS,
@@ -42,59 +43,4 @@ if TYPE_CHECKING:
         url_of_job,
     )
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Checkpoints="checkpoint",
-        Copying="checkpoint",
-        SLOTS="checkpoint",
-        checkpoint_url="checkpoint",
-        is_begun="checkpoint",
-        newer_checkpoints="checkpoint",
-        path_of="checkpoint",
-        restore_checkpoint="checkpoint",
-        ship_state="checkpoint",
-        CONSOLE="data_directory",
-        JobCopy="data_directory",
-        STOP_FILE="data_directory",
-        is_base="data_directory",
-        is_base_of="data_directory",
-        new_base="data_directory",
-        opened_store="data_directory",
-        show_life="data_directory",
-        write_copy="data_directory",
-        NothingToFetchError="job_bucket",
-        begin_anew="job_bucket",
-        end_of_finished="job_bucket",
-        fetch="job_bucket",
-        fetch_finished="job_bucket",
-        ship="job_bucket",
-        url_of_job="job_bucket",
-    )
-
-__all__ = [
-    "CONSOLE",
-    "SLOTS",
-    "STOP_FILE",
-    "Checkpoints",
-    "Copying",
-    "JobCopy",
-    "NothingToFetchError",
-    "begin_anew",
-    "checkpoint_url",
-    "end_of_finished",
-    "fetch",
-    "fetch_finished",
-    "is_base",
-    "is_base_of",
-    "is_begun",
-    "new_base",
-    "newer_checkpoints",
-    "opened_store",
-    "path_of",
-    "restore_checkpoint",
-    "ship",
-    "ship_state",
-    "show_life",
-    "url_of_job",
-    "write_copy",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.fleet.dashboard.job_choice import JobChoice
     from amicrawl.fleet.dashboard.serving import Settings, serve, serve_watch
@@ -11,25 +12,4 @@ if TYPE_CHECKING:
     from amicrawl.fleet.dashboard.users import Role, Users
     from amicrawl.fleet.dashboard.views import past_view
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Job="shapes",
-        JobChoice="job_choice",
-        Role="users",
-        Settings="serving",
-        Users="users",
-        past_view="views",
-        serve="serving",
-        serve_watch="serving",
-    )
-
-__all__ = [
-    "Job",
-    "JobChoice",
-    "Role",
-    "Settings",
-    "Users",
-    "past_view",
-    "serve",
-    "serve_watch",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.fleet.jobs.attempt import Attempt, Workshop, crawl_environment, take_directory
     from amicrawl.fleet.jobs.child import Child
@@ -40,73 +41,4 @@ if TYPE_CHECKING:
         Watch,
     )
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Attempt="attempt",
-        Workshop="attempt",
-        crawl_environment="attempt",
-        take_directory="attempt",
-        Child="child",
-        store_of_crawl="crawl.opening",
-        LONGEST_PATTERN="live_settings",
-        checked_pattern="live_settings",
-        WrongStateError="lookup",
-        Pipeline="pipeline",
-        PipelineOptions="pipeline",
-        PipelineIdentity="pipeline_record",
-        is_silent="pipeline_record",
-        pipelines="pipeline_record",
-        tell_to_drain="pipeline_record",
-        queue_order="queues",
-        ENDED="record",
-        JobRecord="record",
-        JobState="record",
-        RESPONSES="record",
-        JobExistsError="submission",
-        Submission="submission",
-        Submitted="submission",
-        submit="submission",
-        Mode="supervisor",
-        Supervisor="supervisor",
-        Broadcasts="watching",
-        JobNames="watching",
-        Live="watching",
-        SeenJob="watching",
-        Updates="watching",
-        Watch="watching",
-    )
-
-__all__ = [
-    "ENDED",
-    "LONGEST_PATTERN",
-    "RESPONSES",
-    "Attempt",
-    "Broadcasts",
-    "Child",
-    "JobExistsError",
-    "JobNames",
-    "JobRecord",
-    "JobState",
-    "Live",
-    "Mode",
-    "Pipeline",
-    "PipelineIdentity",
-    "PipelineOptions",
-    "SeenJob",
-    "Submission",
-    "Submitted",
-    "Supervisor",
-    "Updates",
-    "Watch",
-    "Workshop",
-    "WrongStateError",
-    "checked_pattern",
-    "crawl_environment",
-    "is_silent",
-    "pipelines",
-    "queue_order",
-    "store_of_crawl",
-    "submit",
-    "take_directory",
-    "tell_to_drain",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

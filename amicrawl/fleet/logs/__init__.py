@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.fleet.logs.job_log import (
         LONGEST_ENTRY,
@@ -23,39 +24,4 @@ if TYPE_CHECKING:
         trim_log,
     )
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        Download="job_log",
-        Entry="job_log",
-        Ignore="job_log",
-        Inbox="job_log",
-        LONGEST_ENTRY="job_log",
-        LogPage="job_log",
-        MOST_ENTRIES="job_log",
-        NotAnEntryError="job_log",
-        Stdout="job_log",
-        encoded="job_log",
-        entries_after="job_log",
-        newest_entries="job_log",
-        parsed="job_log",
-        say="job_log",
-        trim_log="job_log",
-    )
-
-__all__ = [
-    "LONGEST_ENTRY",
-    "MOST_ENTRIES",
-    "Download",
-    "Entry",
-    "Ignore",
-    "Inbox",
-    "LogPage",
-    "NotAnEntryError",
-    "Stdout",
-    "encoded",
-    "entries_after",
-    "newest_entries",
-    "parsed",
-    "say",
-    "trim_log",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

@@ -11,37 +11,11 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds_given, starts_of
     from amicrawl.fleet.sharing.record import ShareRecord, checked_name
     from amicrawl.fleet.sharing.share import Share
     from amicrawl.fleet.sharing.worker import ShareWorker, child_command, written_once
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        SeedGiver="creation",
-        Share="share",
-        ShareRecord="record",
-        ShareWorker="worker",
-        begin="creation",
-        checked_name="record",
-        child_command="worker",
-        keep_starts="creation",
-        seeds_given="creation",
-        starts_of="creation",
-        written_once="worker",
-    )
-
-__all__ = [
-    "SeedGiver",
-    "Share",
-    "ShareRecord",
-    "ShareWorker",
-    "begin",
-    "checked_name",
-    "child_command",
-    "keep_starts",
-    "seeds_given",
-    "starts_of",
-    "written_once",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)

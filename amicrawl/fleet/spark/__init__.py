@@ -20,18 +20,8 @@ from typing import TYPE_CHECKING
 
 from amicrawl.lazy_exports import lazy_exports
 
+# mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.fleet.spark.driver import MOST_PARTITIONS, SparkCrawl, crawl_on_spark
 else:
-    __getattr__ = lazy_exports(
-        __name__,
-        MOST_PARTITIONS="driver",
-        SparkCrawl="driver",
-        crawl_on_spark="driver",
-    )
-
-__all__ = [
-    "MOST_PARTITIONS",
-    "SparkCrawl",
-    "crawl_on_spark",
-]
+    __getattr__, __all__ = lazy_exports(__spec__)
