@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,6 +19,9 @@ from amicrawl.cli.options import CrawlDirectory, Port, check_directory
 from amicrawl.errors import InputError, UsageError
 from amicrawl.listing import process_directories, read_crawl_json
 from amicrawl.terminal import counted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 PORT = 8652
 _PROGRAM = "wayback"
@@ -49,7 +52,8 @@ def replay(
     files = [file for place in places for each in endings for file in sorted(place.glob(each))]
     if not files:
         raise InputError(f"{directory} has no WARC files. Give the output directory of a crawl.")
-    _end_by_signals()
+    # pywb would go on without the command, and the directory stay.
+    _on_ending_signals(_interrupt, signal.SIGTERM, signal.SIGHUP)
     with tempfile.TemporaryDirectory(prefix="amicrawl-replay-") as home:
         indexed = amicrawl.index(files, out=Path(home) / "index")
         # JSON is YAML; a path may have any character in it.
@@ -76,32 +80,41 @@ def _how_to_open(start: str, port: int, *, as_proxy: bool) -> str:
     return f"replay with:\n{shlex.join(line)}"
 
 
-def _end_by_signals() -> None:
-    """Have SIGTERM, and a terminal that is closed, end the command as Ctrl-C does.
-
-    pywb would go on without it, and the directory stay.
-    """
-
-    def interrupt(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
+def _on_ending_signals(handler: Callable[[int, object], None], *numbers: signal.Signals) -> None:
+    """Have *handler* called at the signals *numbers*, those that are ignored excepted."""
+    for number in numbers:
         # Under nohup SIGHUP comes ignored and has to stay so.
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, interrupt)
+            signal.signal(number, handler)
+
+
+def _interrupt(*_: object) -> None:
+    """End the command as Ctrl-C does: with its temporary directory."""
+    raise KeyboardInterrupt
 
 
 def _serve(command: list[str]) -> int:
     """Run *command* until a signal ends this process or it ends itself; return its exit code, or 0."""
+    signals: list[int] = []
+    started: list[subprocess.Popen[bytes]] = []
+
+    # No exception: in the moment in which the process is started, it would leave that behind.
+    def end(number: int, _frame: object) -> None:
+        signals.append(number)
+        for each in started:
+            each.terminate() if len(signals) == 1 else each.kill()
+
+    _on_ending_signals(end, signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
     # A group of its own: what Ctrl-C sends to all of ours makes it print a traceback.
     with subprocess.Popen(command, process_group=0) as process:  # noqa: S603
-        try:
-            return process.wait()
-        except KeyboardInterrupt:
+        started.append(process)
+        if signals:
             process.terminate()
-            process.wait()
-            typer.echo("Stopped.", err=True)
-            return 0
+        code = process.wait()
+    if not signals:
+        return code
+    typer.echo("Stopped.", err=True)
+    return 0
 
 
 def _program(given: Path | None, directory: Path) -> str:

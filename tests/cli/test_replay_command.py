@@ -8,19 +8,35 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from record.exchanges import capture, item, open_archive
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.usefixtures("hangup_counts")
-@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_neither_pywb_nor_a_temporary_directory_outlives_the_command(
-    ended_by: signal.Signals, tmp_path: Path
-) -> None:
+_SIGNALLED_AT_THE_START = """
+import signal, sys
+from amicrawl.__main__ import main
+number = signal.Signals[sys.argv.pop(1)]
+
+def look(frame, event, called):
+    if event == "c_return" and called.__name__ == "fork_exec":
+        sys.setprofile(None)
+        signal.raise_signal(number)
+
+sys.setprofile(look)
+main()
+"""
+"""The command line, with the signal that its first argument names once it has started a process."""
+
+
+def _replay_of(tmp_path: Path, start: list[str]) -> subprocess.Popen[str]:
+    """Return `amicrawl replay`, run by *start*, of a crawl; its pywb writes `pid` and sleeps."""
     for name in ("crawl", "tmp"):
         (tmp_path / name).mkdir()
     archive = open_archive(tmp_path / "crawl")
@@ -32,21 +48,52 @@ def test_neither_pywb_nor_a_temporary_directory_outlives_the_command(
         f"#!/bin/sh\necho $$ > {tmp_path}/begun\nmv {tmp_path}/begun {tmp_path}/pid\nexec sleep 300\n"
     )
     pywb.chmod(0o755)
-    line = [sys.executable, "-m", "amicrawl", "replay", str(tmp_path / "crawl"), "--wayback", str(pywb)]
+    line = [sys.executable, *start, "replay", str(tmp_path / "crawl"), "--wayback", str(pywb)]
     env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
-    with subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=env) as process:
+    return subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=env)
+
+
+def _left_of(pid: int) -> bool:
+    """Return whether the process *pid* still ran, and kill it."""
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.usefixtures("hangup_counts")
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_neither_pywb_nor_a_temporary_directory_outlives_the_command(
+    ended_by: signal.Signals, tmp_path: Path
+) -> None:
+    with _replay_of(tmp_path, ["-m", "amicrawl"]) as process:
         while not (tmp_path / "pid").exists() and process.poll() is None:
             time.sleep(0.05)
         process.send_signal(ended_by)
         _, said = process.communicate(timeout=60)
-    pid = int((tmp_path / "pid").read_text())
-    try:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
-    finally:
-        if Path(f"/proc/{pid}").exists():
-            os.kill(pid, signal.SIGKILL)
+    assert not _left_of(int((tmp_path / "pid").read_text()))
     assert process.returncode == 0
+    assert said.endswith("Stopped.\n")
+    assert list((tmp_path / "tmp").iterdir()) == []
+
+
+@pytest.mark.usefixtures("hangup_counts")
+@pytest.mark.parametrize("ended_by", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_signal_in_the_moment_in_which_pywb_is_started_ends_it_too(
+    ended_by: signal.Signals, tmp_path: Path
+) -> None:
+    with _replay_of(tmp_path, ["-c", _SIGNALLED_AT_THE_START, ended_by.name]) as process:
+        process.wait()
+        # It may have been ended before it wrote its number; one that was not writes it soon.
+        deadline = time.monotonic() + 1
+        while not (tmp_path / "pid").exists() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        left = (tmp_path / "pid").exists() and _left_of(int((tmp_path / "pid").read_text()))
+        assert process.stderr is not None
+        said = process.stderr.read()
+    assert not left
+    assert process.returncode == 0, said
     assert said.endswith("Stopped.\n")
     assert list((tmp_path / "tmp").iterdir()) == []
 
