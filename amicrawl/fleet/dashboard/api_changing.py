@@ -8,11 +8,11 @@ there is a users file.
 from __future__ import annotations
 
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.fleet.dashboard.job_choice import JobChoice
 from amicrawl.fleet.dashboard.problems import Problem
-from amicrawl.fleet.dashboard.users import Role, Users
+from amicrawl.fleet.dashboard.users import LastAdminError, Role, Users
 from amicrawl.fleet.jobs import (
     JobExistsError,
     Submission,
@@ -23,26 +23,23 @@ from amicrawl.fleet.jobs import (
     tell_to_drain,
     verbs,
 )
-from amicrawl.fleet.jobs.record import LIVE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from amicrawl.fleet.dashboard.operations import Call
     from amicrawl.fleet.dashboard.shapes import KnownUser
     from amicrawl.fleet.database import JobStore
 
-_MOST_LIVE = 5000
 STARTED_IN = "dashboard"
 """Where a job that was submitted here says it was."""
 
 
 def submit_job(call: Call) -> Any:
     """Submit a job."""
-    _check_limit(call)
     store, declared = call.site.store, call.site.job_settings
     try:
-        with store.responding():
+        with _within_limit(call), store.responding():
             done = submit(store, _wanted(call), now=time.time(), declared=declared)
     except JobExistsError as error:
         advice = (
@@ -213,19 +210,25 @@ def _queues(call: Call, change: Callable[[JobStore], object]) -> Any:
     return {"queues": call.site.board.queues()}
 
 
-def _check_limit(call: Call) -> None:
-    """Raise Problem where the user has as many jobs as one may; admins may have any number."""
+@contextmanager
+def _within_limit(call: Call) -> Iterator[None]:
+    """Raise Problem where the user has as many jobs as one may; admins may have any number.
+
+    No other request, of any dashboard, submits a job of that user as long as the block lasts.
+    """
     most, visitor = call.site.jobs_per_user, call.visitor
     if not most or visitor is None or visitor.role is Role.admin:
+        yield
         return
-    live = call.site.board.jobs(LIVE, JobChoice(), most=_MOST_LIVE)
-    own = sum(job["started_by"] == visitor.name for job in live)
-    if own >= most:
-        raise Problem(
-            409,
-            f"{own} jobs of {visitor.name} are queued or running, and --jobs-per-user is {most}. Wait "
-            "for one to end, or abort one.",
-        )
+    with call.site.store.locked(call.site.store.keys.submitting(visitor.name)):
+        own = call.site.board.live_of(visitor.name)
+        if own >= most:
+            raise Problem(
+                409,
+                f"{own} jobs of {visitor.name} are queued or running, and --jobs-per-user is {most}. "
+                "Wait for one to end, or abort one.",
+            )
+        yield
 
 
 def _name(call: Call) -> str:
@@ -240,10 +243,8 @@ def list_users(call: Call) -> Any:
 def put_user(call: Call) -> Any:
     """Add a user, or give one another role or password."""
     users, body = _users(call), call.body
-    role = Role[body.role]
-    if role < Role.admin:
-        _keep_an_admin(users, body.name)
-    users.put(body.name, role=role, password=body.password)
+    with _keeping_an_admin():
+        users.put(body.name, role=Role[body.role], password=body.password, keep_admin=True)
     return {"users": known_users(users)}
 
 
@@ -255,9 +256,17 @@ def add_token(call: Call) -> Any:
 def remove_user(call: Call) -> Any:
     """Remove a user, with all tokens and sessions."""
     users = _users(call)
-    _keep_an_admin(users, call.path["name"])
-    users.remove(call.path["name"])
+    with _keeping_an_admin():
+        users.remove(call.path["name"], keep_admin=True)
     return {"users": known_users(users)}
+
+
+@contextmanager
+def _keeping_an_admin() -> Iterator[None]:
+    try:
+        yield
+    except LastAdminError as error:
+        raise Problem(409, str(error)) from error
 
 
 def known_users(users: Users) -> list[KnownUser]:
@@ -277,12 +286,3 @@ def _users(call: Call) -> Users:
     if call.site.visitors.users is None:
         raise Problem(409, "There is no users file. Start the dashboard with --users FILE.")
     return call.site.visitors.users
-
-
-def _keep_an_admin(users: Users, but: str) -> None:
-    """Raise Problem where *but* is the last who may say who signs in."""
-    everybody = users.all()
-    if but in everybody and everybody[but].role is Role.admin:
-        others = [u for u in everybody.values() if u.role is Role.admin and u.name != but]
-        if not others:
-            raise Problem(409, f"{but} is the last admin. Make another user one first.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from amicrawl.fleet.dashboard.overview import LISTS, QUEUES, Overview, lists_of
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _NAMES_EVERY = 2.0
 _FRESH = 0.25
 _LARGEST_READ = 128 * 1024
+_END_FIELDS = ("finished_at", "failed", "aborted")
+"""Those of a record of which a job that has ended has one."""
 _AT_ONCE = 1000
 """Jobs that have ended and are searched at once."""
 
@@ -109,6 +111,17 @@ class Board:
     def running(self) -> list[str]:
         """Return the idents of the jobs that run."""
         return self.live().working
+
+    def live_of(self, user: str) -> int:
+        """Return how many jobs that *user* submitted run or are queued."""
+        live = self.live()
+        idents = list(dict.fromkeys([*live.working, *chain.from_iterable(live.queues.values())]))
+        records = [one.record for one in self._watch.jobs(idents, fields=SEARCHED, facts=())]
+        return sum(
+            record.get("started_by") == user and not any(map(record.get, _END_FIELDS))
+            for record in records
+            if record.get("url")
+        )
 
     def jobs(self, states: Collection[str], choice: JobChoice, *, most: int) -> list[Job]:
         """Return jobs in one of *states* that *choice* takes, in its order.

@@ -15,6 +15,7 @@ would be an attack, matches nothing.
 from __future__ import annotations
 
 import base64
+import fcntl
 import hashlib
 import hmac
 import json
@@ -23,6 +24,7 @@ import re
 import secrets
 import stat
 import threading
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
@@ -31,7 +33,7 @@ from amicrawl.disk import OutputFile
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
     from amicrawl.disk import Disk
@@ -121,8 +123,12 @@ class User:
     tokens: Mapping[str, str] = field(default_factory=dict)
 
 
+class LastAdminError(UsageError):
+    """A change that would leave no user who may change the others."""
+
+
 class Users:
-    """The users of one file. For several threads; every change is written before it counts."""
+    """The users of one file. For several threads and programs; a change is written before it counts."""
 
     def __init__(self, path: Path, *, disk: Disk) -> None:
         self.path = path
@@ -155,8 +161,11 @@ class Users:
         kept = DECOY if user is None else user.tokens.get(ident, DECOY)
         return user if matches(secret, kept) and kept is not DECOY else None
 
-    def put(self, name: str, *, role: Role, password: str | None) -> None:
-        """Add *name*, or give it another role and, unless None, password; UsageError where it is bad."""
+    def put(self, name: str, *, role: Role, password: str | None, keep_admin: bool = False) -> None:
+        """Add *name*, or give it another role and, unless None, password; UsageError where it is bad.
+
+        With *keep_admin*, LastAdminError where *name* is the only admin, and would be none.
+        """
         if _NAME.match(name) is None:
             raise UsageError(
                 f"{name[:80]!r} cannot be the name of a user. Take up to 64 letters, digits, _ and -."
@@ -165,31 +174,40 @@ class Users:
             other = "longer" if len(password) < LEAST else "shorter"
             raise UsageError(f"A password has {LEAST} to {MOST} characters. Choose a {other} one.")
         kept = None if password is None else hashed(password)
-        with self._lock:
-            users = dict(self._read())
+        with self._changing() as users:
+            if keep_admin and role is not Role.admin:
+                _keep_an_admin(users, name)
             user = users.get(name, User(name, role))
             users[name] = replace(user, role=role, password=user.password if kept is None else kept)
-            self._write(users)
 
     def add_token(self, name: str) -> str:
         """Return a new token of *name*, kept nowhere; UsageError where there is no such user."""
         ident, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
         kept = hashed(secret)
-        with self._lock:
-            users = dict(self._read())
+        with self._changing() as users:
             user = _known(users, name)
             if len(user.tokens) >= _MOST_TOKENS:
                 raise UsageError(f"{name} has {_MOST_TOKENS} tokens. Remove the user, and add it again.")
             users[name] = replace(user, tokens={**user.tokens, ident: kept})
-            self._write(users)
         return f"{name}.{ident}.{secret}"
 
-    def remove(self, name: str) -> None:
-        """Take *name* out, with its tokens; UsageError where there is no such user."""
-        with self._lock:
-            users = dict(self._read())
+    def remove(self, name: str, *, keep_admin: bool = False) -> None:
+        """Take *name* out, with its tokens; UsageError where there is no such user.
+
+        With *keep_admin*, LastAdminError where *name* is the only admin.
+        """
+        with self._changing() as users:
             _known(users, name)
+            if keep_admin:
+                _keep_an_admin(users, name)
             del users[name]
+
+    @contextmanager
+    def _changing(self) -> Iterator[dict[str, User]]:
+        """Write what the block makes of the users, while no other program changes them."""
+        with self._lock, _locked(self.path):
+            users = dict(self._read())
+            yield users
             self._write(users)
 
     def _read(self) -> dict[str, User]:
@@ -242,6 +260,40 @@ class Users:
             file.seal()
         finally:
             file.close()
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of the file at *path*, where there is one, as long as the block lasts."""
+    while True:
+        try:
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        except OSError:
+            # There is none, or `_read` says what is wrong with it.
+            yield
+            return
+        try:
+            with suppress(OSError):  # some network file systems have no locks
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            if _is_at(descriptor, path):
+                yield
+                return
+        finally:
+            os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Tell whether the open file is that at *path* still: who waits for a lock may find it replaced."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _keep_an_admin(users: Mapping[str, User], but: str) -> None:
+    admins = {user.name for user in users.values() if user.role is Role.admin}
+    if admins == {but}:
+        raise LastAdminError(f"{but} is the last admin. Make another user one first.")
 
 
 def _known(users: Mapping[str, User], name: str) -> User:

@@ -13,7 +13,7 @@ that, and make the same client themselves.
 from __future__ import annotations
 
 import json
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -195,6 +195,23 @@ class JobStore:
                     f"Redis at {self.where} takes no writes for now: {error}. Fix that, or wait."
                 ) from error
             raise RedisRefused(f"Redis at {self.where} refuses that: {error}.") from error
+
+    @contextmanager
+    def locked(self, key: str, *, seconds: float = 10.0) -> Iterator[None]:
+        """Hold the lock *key* as long as the block lasts, *seconds* at most.
+
+        Raises RedisUnavailable where others hold it for as long.
+        """
+        lock = self.client.lock(key, timeout=seconds, blocking_timeout=seconds, sleep=0.05)
+        with self.responding():
+            if not lock.acquire():
+                raise RedisUnavailable(f"The lock {key} in Redis is held by others. Try again.")
+        try:
+            yield
+        finally:
+            # One that cannot be released, or was not held long enough, has ended by itself or will.
+            with suppress(redis.RedisError):
+                lock.release()
 
     def close(self) -> None:
         """Close the connections."""

@@ -148,6 +148,10 @@ class Keys:
         """What could not be read: a sorted set of JSON texts by time, capped."""
         return self.own("dead")
 
+    def submitting(self, user: str) -> str:
+        """Name the lock that a dashboard holds while it counts and submits jobs of *user*: a string."""
+        return self.own("submitting", user)
+
     def taken(self, queue: str, consumer: str) -> str:
         """Name the seeds that a consumer has taken and not yet acknowledged: a hash."""
         # A queue may have colons in its name, a consumer has none.
