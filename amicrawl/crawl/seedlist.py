@@ -80,6 +80,7 @@ class SeedList:
             self._count_ahead(run.tally, reader.format)
             await feed(run, reader)
             await self._record_left_out()
+            run.seed_fault = reader.cut if self._reports_faults() else None
         except AmicrawlError as error:
             run.seed_fault = error
         unfetchable = run.tally.seeds_bad
@@ -211,7 +212,7 @@ def _listed(file: str, file_format: str | None) -> list[Seed]:
         logger.warning("%s, line %d: %s", fault.source, fault.line, fault.reason)
 
     starts: list[Seed] = []
-    for seed in open_seed(file, format=file_format, on_fault=tell):
+    for seed in (reader := open_seed(file, format=file_format, on_fault=tell)):
         if isinstance(fetchable(seed.url), Refused):
             logger.warning("%s: start URL %r cannot be fetched", file, seed.url)
             continue
@@ -220,4 +221,7 @@ def _listed(file: str, file_format: str | None) -> list[Seed]:
             raise InputError(
                 f"{file} has more than {_MOST:,} start URLs. For a list of pages use the spider `seeds`."
             )
+    if reader.cut is not None:
+        # They make the scope, which would be another one.
+        raise reader.cut
     return starts

@@ -62,6 +62,11 @@ class SeedReader(Iterator[Seed]):
         """Faults so far that cost a field of a line whose URL was read."""
         return self._faults.flawed
 
+    @property
+    def cut(self) -> InputError | None:
+        """Why the list could not be read to its end, as far as that is known; None where it was."""
+        return self._faults.cut
+
     def __next__(self) -> Seed:
         try:
             seed = next(self._seeds)

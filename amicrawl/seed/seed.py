@@ -10,12 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from amicrawl.errors import InputError
 from amicrawl.terminal import visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from amicrawl.errors import InputError
 
 
 class Seed(NamedTuple):
@@ -70,6 +69,10 @@ class NotASeedError(ValueError):
         self.meta_json = meta_json
 
 
+class OverLimitError(InputError):
+    """A source goes on behind a limit of the reader."""
+
+
 class FaultLog:
     """Counts the faults of one seed list and hands each to the callback."""
 
@@ -81,6 +84,8 @@ class FaultLog:
         """Faults that cost a line, an entry, a sitemap or the rest of a source."""
         self.flawed = 0
         """Faults that cost one field of a line; its URL was read."""
+        self.cut: InputError | None = None
+        """Why the list could not be read to its end; None where it was."""
         self.room: int | None = None
         """How many skipped lines may still be reported; None, without limit, for a list of the operator.
         A sitemap has a small limit."""
@@ -114,6 +119,8 @@ class FaultLog:
         """
         if not self.read:
             raise error
+        if not isinstance(error, OverLimitError):
+            self.cut = error
         self.skip(source, line, str(error))
 
 

@@ -15,7 +15,7 @@ from amicrawl.errors import InputError
 from amicrawl.seed.fields import checked_url, meta_json
 from amicrawl.seed.formats import is_web, starts_markup
 from amicrawl.seed.lines import read_lines, seed_of_line
-from amicrawl.seed.seed import NotASeedError, Seed
+from amicrawl.seed.seed import NotASeedError, OverLimitError, Seed
 from amicrawl.seed.sitemap import MAX_TEXT, SitemapEntry, entries_of
 from amicrawl.seed.source import opened
 
@@ -63,11 +63,16 @@ class _Tree:
         self._fetch = fetch
         self._limits = limits
         self._seen: set[str] = set()
+        self._top = ""
+        """The document that was given, as against those that it names."""
 
     def seeds(self, source: SeedSource) -> Generator[Seed, None, None]:
         self._seen.add(source.name)
+        self._top = source.name
         named: list[str] = []
         yield from self._document(source, named, deepest=not self._limits.depth)
+        # What is wrong with what it names is nothing that a better copy of the list would help.
+        cut = self._faults.cut
         pending = [(url, 1) for url in reversed(named)]
         while pending:
             url, depth = pending.pop()
@@ -78,6 +83,7 @@ class _Tree:
             except InputError as error:
                 self._faults.skip(url, 0, str(error))
             pending.extend((url, depth + 1) for url in reversed(named))
+        self._faults.cut = cut
 
     def _document(self, source: SeedSource, named: list[str], *, deepest: bool) -> Iterator[Seed]:
         """Yield the seeds of one document and put the sitemaps it names into *named*."""
@@ -142,7 +148,10 @@ class _Tree:
     def _end_early(self, source: SeedSource, number: int, error: InputError) -> None:
         if not number:
             raise error
-        self._faults.skip(source.name, number + 1, str(error))
+        if source.name == self._top:
+            self._faults.end_early(source.name, number + 1, error)
+        else:
+            self._faults.skip(source.name, number + 1, str(error))
 
 
 def _address(entry: SitemapEntry, flaw: Flaw) -> str:
@@ -160,4 +169,6 @@ def _limited(source: SeedSource, size: int) -> Iterator[bytes]:
         yield block[:room]
         room -= len(block)
         if room < 0:
-            raise InputError(f"{source.name} has more than {size} bytes; the rest of it is not read.")
+            raise OverLimitError(
+                f"{source.name} has more than {size} bytes; the rest of it is not read."
+            )

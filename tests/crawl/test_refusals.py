@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import resource
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 import warm_processes
 from archive_reading import check_sealed, rows
-from loopback import PROJECT, RawServer, command, crawl, environment, page, write_lines
+from loopback import PROJECT, RawServer, command, crawl, crawl_site, environment, page, write_lines
 
 from amicrawl.errors import ExitCode
 
@@ -108,6 +109,40 @@ def test_bad_lines_are_reported_counted_and_skipped(tmp_path: Path) -> None:
     assert f"{seeds}, line 3" in easy.stderr
     assert strict.returncode == ExitCode.SEEDS_BAD
     assert sorted(row["status"] for row in rows(tmp_path / "strict")) == [0, 0, 200, 200]
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_of_a_list_that_is_cut_the_whole_lines_are_crawled_and_the_end_says_so(
+    tmp_path: Path, processes: int
+) -> None:
+    lines = [f"/{number}-{os.urandom(9).hex()}" for number in range(60)]
+    seeds, out = tmp_path / "seeds.txt.gz", tmp_path / "out"
+    with RawServer(lambda _: page(b"hello")) as server:
+        packed = gzip.compress("".join(f"{server.url}{line}\n" for line in lines).encode())
+        seeds.write_bytes(packed[: len(packed) // 2])
+        cut = crawl(seeds, out, arguments=[f"processes={processes}"])
+        before = [row["url"].removeprefix(server.url) for row in rows(out)]
+        seeds.write_bytes(packed)
+        whole = crawl(seeds, out, arguments=[f"processes={processes}"])
+    assert cut.returncode == ExitCode.INPUT, cut.stderr
+    assert "is cut: it ends inside its gzip data. Get a complete copy." in one_line(cut.stderr)
+    assert 5 < len(before) < 60
+    assert sorted(before) == sorted(lines[: len(before)])
+    assert json.loads((out / "crawl.json").read_bytes())["finish_reason"] == "finished"
+    assert whole.returncode == ExitCode.DONE, whole.stderr
+    assert len(rows(out)) == 60
+
+
+def test_a_site_is_not_crawled_from_start_urls_that_are_cut(tmp_path: Path) -> None:
+    seeds = tmp_path / "seeds.txt.gz"
+    packed = gzip.compress(
+        "".join(f"http://{n}.test/{os.urandom(9).hex()}\n" for n in range(60)).encode()
+    )
+    seeds.write_bytes(packed[: len(packed) // 2])
+    done = crawl_site("http://a.test/", tmp_path / "out", arguments=[f"file={seeds}"])
+    assert done.returncode == ExitCode.INPUT, done.stderr
+    assert "is cut: it ends inside its gzip data. Get a complete copy." in done.stderr
+    assert not (tmp_path / "out" / "captures.parquet").exists()
 
 
 def test_a_seed_list_without_a_single_good_line_is_unreadable(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import sys
 import time
 from typing import TYPE_CHECKING
@@ -112,6 +113,9 @@ def test_no_worker_begins_before_the_start_urls_are_there(
 def test_a_crawl_without_a_start_url_is_not_begun(redis_server: RedisServer, tmp_path: Path) -> None:
     code, said = create(redis_server, tmp_path, "mailto:a@b.example")
     assert code == ExitCode.INPUT, said
+    (tmp_path / "cut.gz").write_bytes(gzip.compress(b"http://a.example/\n" * 9)[:-4])
+    cut = share(redis_server, "create", "a", "--seeds", str(tmp_path / "cut.gz"), "--partitions", "1")
+    assert (cut.returncode, "Get a complete copy" in cut.stderr) == (ExitCode.INPUT, True)
     assert share(redis_server, "status", "a").returncode == ExitCode.INPUT
     assert create(redis_server, tmp_path, "http://a.example/")[0] == ExitCode.DONE
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import struct
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.errors import InputError
+from amicrawl.seed import open_seed
+from amicrawl.seed.sitemap_tree import SitemapLimits
 from amicrawl.seed.source import Packing, packing_of, unpacked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from amicrawl.seed import Seed, SeedFault
 
@@ -88,6 +92,31 @@ def test_of_a_cut_list_whole_lines_are_seeds_and_the_rest_one_fault(
         f"seeds.txt{suffix} is cut: it ends inside its "
         f"{'gzip' if suffix == '.gz' else 'zstd'} data. Get a complete copy."
     )
+
+
+def test_a_reader_knows_whether_the_list_was_cut_and_not_what_its_sitemaps_name(tmp_path: Path) -> None:
+    """A sitemap of the web that is not whole, or too long, is no reason to get another list."""
+    index = b"<sitemapindex><sitemap><loc>http://a.test/s.xml</loc></sitemap></sitemapindex>"
+    urls = b"".join(b"<url><loc>http://a.test/%d</loc></url>" % number for number in range(9))
+    content = {
+        "lines.txt.gz": gzip.compress(LINES)[:20_000],
+        "sitemap.xml": b"<urlset>" + urls,
+        "whole.xml": b"<urlset>" + urls + b"</urlset>",
+        "index.xml": index,
+        "long.xml": b"<urlset>" + urls + b" " * 2000 + b"</urlset>",
+    }
+    cut = {}
+    for name, packed in content.items():
+        (tmp_path / name).write_bytes(packed)
+        with open_seed(
+            str(tmp_path / name),
+            on_fault=lambda _: None,
+            fetch=lambda _: io.BytesIO(gzip.compress(b"http://a.test/1\n" * 9)[:-9]),
+            limits=SitemapLimits(size=1500),
+        ) as reader:
+            assert [*reader]
+            cut[name] = reader.cut is not None
+    assert cut == {name: name in {"lines.txt.gz", "sitemap.xml"} for name in content}
 
 
 @pytest.mark.parametrize(

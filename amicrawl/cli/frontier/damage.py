@@ -175,6 +175,8 @@ def rebuild(
             seeds=(seed for reader in readers for seed in reader),
         )
     print_lines([json_text(asdict(made)) if as_json else harmless(made.sentence())])
+    for cut in filter(None, (reader.cut for reader in readers)):
+        raise cut
 
 
 def _is_of_a_crawl(name: str) -> bool:

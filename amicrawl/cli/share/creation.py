@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from amicrawl.fleet.database import JobStore
-    from amicrawl.seed import Seed, SeedFault
+    from amicrawl.seed import Seed, SeedFault, SeedReader
 
 _FAULTS_SHOWN = 20
 
@@ -115,6 +115,8 @@ def create(
     with redis.store() as store:
         given = _give(store, record, listed, seeds, again=add, by=crawl.identity)
     typer.echo(f"{name}: {given} seeds in {record.partitions} partitions.")
+    if listed.cut is not None:
+        raise listed.cut
     if strict and faults.count:
         raise typer.Exit(ExitCode.SEEDS_BAD)
 
@@ -122,7 +124,7 @@ def create(
 def _give(
     store: JobStore,
     record: ShareRecord,
-    listed: Iterable[Seed],
+    listed: SeedReader,
     seeds: str,
     *,
     again: bool,
@@ -130,9 +132,12 @@ def _give(
 ) -> int:
     """Begin the crawl of *record*, give it what *seeds* has *listed*, and return how many that were."""
     starts: list[str] = []
+    given: Iterable[Seed] = listed
     if not record.scoped:
-        listed = _few_enough(listed)
-        starts = [seed.url for seed in listed if not isinstance(fetchable(seed.url), Refused)]
+        given = _few_enough(listed)
+        if listed.cut is not None:
+            raise listed.cut
+        starts = [seed.url for seed in given if not isinstance(fetchable(seed.url), Refused)]
         if not starts:
             raise InputError(f"Not one line of {seeds} could be used as a start URL.")
     share, token = begin(store, record, again=again)
@@ -140,7 +145,7 @@ def _give(
         _widen_scope(share, starts)
     identity = by or (Identity.EXACT if record.is_list else Identity.CANONICAL)
     giver = SeedGiver(share, token, key_of=lambda url: _key_of(url, identity))
-    giver.give(listed)
+    giver.give(given)
     seeds_given(share)
     return giver.given
 

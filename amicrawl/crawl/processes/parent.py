@@ -160,7 +160,7 @@ class Parent:
         self._history.begin(began)
         await self._crawl(dealing.children(order.processes))
         for child in self._children:
-            if child.before and child.code in _GOOD:
+            if child.before and self._has_ended_well(child):
                 child.count_by(rows_since(child.directory, began))
         moment = moment_of(self._children, order.directory)
         self._history.end(time.time(), self._reason or "failed", moment)
@@ -366,21 +366,28 @@ class Parent:
             self._reports.note(str(fault))
         self._end(STOP_FILE)
 
+    def _has_ended_well(self, child: CrawlProcess) -> bool:
+        """Return whether *child* crawled to the end, be it of a seed list that is cut."""
+        return child.code in _GOOD or (child.code == ExitCode.INPUT and self._reason != "failed")
+
     def _gathered(self) -> int:
         """Make one directory of those of the children, if all have ended well; return the exit code."""
         codes = [ExitCode(child.code) if child.code in set(ExitCode) else ExitCode.OUR_ERROR
                  for child in self._children]  # fmt: skip
-        bad = next((code for code in codes if code not in _GOOD), None)
-        if bad is not None:
+        bad = [code for code, child in zip(codes, self._children, strict=True)
+               if not self._has_ended_well(child)]  # fmt: skip
+        if bad:
             place = self._order.directory / PROCESSES
             self._reports.note(f"What was crawled is in {place}; the same command continues.")
-            return bad
+            return bad[0]
         if lost := self._undelivered():
             self._reports.note(_lost_sentence(lost))
         else:
             self._dealing.gather(reason=self._reason, finished=datetime.now(UTC))
         tally = tally_of(self._children)
         self._reports.end_all(tally, [child.facts for child in self._children], self._reason)
+        if ExitCode.INPUT in codes:
+            return ExitCode.INPUT
         if self._reason == "finished":
             if ExitCode.SEEDS_BAD in codes:
                 return ExitCode.SEEDS_BAD
