@@ -428,3 +428,19 @@ def test_redis_that_is_away_is_told_and_ends_nothing() -> None:
             assert "does not respond" in response.json()["detail"]
         assert api.post(f"/jobs/{IDENT}/pause").status_code == 503
         assert api.page("/").status_code == 503
+
+
+def test_a_line_end_in_redis_makes_no_further_line(
+    api: DashboardClient, redis_server: RedisServer
+) -> None:
+    with redis_server.client() as client:
+        client.hset(IDENT, "url", f"http://a.example/\n    2. http://forged.example/ ({OTHER})")
+        client.sadd(f"{IDENT}_ignores", f"calendar\n{OTHER}\t.*", "plain")
+        client.lpush("pending", IDENT)
+    tool = {"accept": "application/json"}
+    pending = api.client.get("/pending", headers=tool).text
+    assert pending == (
+        f"pending:\n    1. http://a.example/\\n    2. http://forged.example/ ({OTHER}) ({IDENT})\n"
+    )
+    ignores = api.client.get(f"/ignores/{IDENT}").text
+    assert ignores == f"{IDENT}\tcalendar\\n{OTHER}\\t.*\n{IDENT}\tplain\n"

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from amicrawl.discovery import ignore_set, set_names
 from amicrawl.fleet.dashboard.problems import Problem
-from amicrawl.fleet.dashboard.wording import iso, plain
+from amicrawl.fleet.dashboard.wording import iso, one_line, plain
 from amicrawl.fleet.database import PENDING, PENDING_SHALLOW, TAGGED, is_ident, scored_at
 from amicrawl.fleet.jobs import lookup
 
@@ -93,9 +93,9 @@ def pending(site: Site, _request: Request) -> Response:
     lines = []
     for queue in site.board.queues():
         if queue["jobs"]:
-            lines.append(f"{queue['name']}:")
+            lines.append(f"{one_line(queue['name'])}:")
             lines += [
-                f"    {number}. {job['url']} ({job['ident']})"
+                f"    {number}. {one_line(job['url'])} ({job['ident']})"
                 for number, job in enumerate(queue["jobs"], start=1)
             ]
     return PlainTextResponse("".join(f"{line}\n" for line in lines))
@@ -123,7 +123,7 @@ def ignores(site: Site, request: Request) -> Response:
         found = [(ident, lookup.ignores(site.store, ident)) for ident in idents]
     return PlainTextResponse(
         "".join(
-            f"{ident}\t{plain(line)}\n"
+            f"{ident}\t{one_line(line)}\n"
             for ident, patterns in found
             for line in (_compact(patterns) if is_compact else patterns)
         )

@@ -52,6 +52,14 @@ def plain(text: str, *, limit: int = LONGEST) -> str:
     return _ODD.sub(_shown, cut)
 
 
+def one_line(text: str) -> str:
+    r"""Return *text* as `plain` does, with its line ends and tabs as `\n` and `\t`.
+
+    A regular expression that is written so matches the same.
+    """
+    return plain(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
 def link(url: str) -> str | None:
     """Return *url* where a click may follow it: http or https, with a host; else None."""
     if (
