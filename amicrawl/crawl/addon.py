@@ -36,7 +36,7 @@ from amicrawl.crawl.arguments import JOB_ARGUMENT, default_headers
 from amicrawl.crawl.credentials import read_credentials
 from amicrawl.crawl.event_loop import choose_loop, take_the_loop_there_is
 from amicrawl.crawl.extensions import Closing, FrontierWriter
-from amicrawl.crawl.internals import ScrapyEngine
+from amicrawl.crawl.internals import ScrapyEngine, have_handlers
 from amicrawl.crawl.middlewares import AsFoundRedirectMiddleware, PolitenessMiddleware
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.processes.specification import is_child
@@ -308,11 +308,8 @@ def _set_handlers(settings: BaseSettings) -> None:
 
     Scrapy's handlers for ftp and s3 dial whatever address a redirect names, and wait without a cap.
     """
-    handlers = settings.getdict("DOWNLOAD_HANDLERS")
     ours = {"http": _HANDLER, "https": _HANDLER, "file": None, "ftp": None, "s3": None}
-    for scheme, handler in ours.items():
-        handlers.setdefault(scheme, handler)
-    settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
+    have_handlers(settings, ours)
 
 
 def _place(settings: BaseSettings, components: str, path: str, number: int) -> None:

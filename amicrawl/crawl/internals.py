@@ -14,6 +14,7 @@ from pydispatch import dispatcher
 from scrapy.core.scheduler import Scheduler
 from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
 from scrapy.downloadermiddlewares.redirect import BaseRedirectMiddleware
+from scrapy.settings import SETTINGS_PRIORITIES
 
 from amicrawl.errors import UsageError
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from scrapy import Request
     from scrapy.core.engine import ExecutionEngine
     from scrapy.crawler import Crawler
+    from scrapy.settings import BaseSettings
 
 CLASSES: dict[type, tuple[str, ...]] = {
     Scheduler: ("_dqpush",),
@@ -60,6 +62,21 @@ def _missing_of_engine(crawler: Crawler) -> list[str]:
     if slot is None:
         return [f"{type(engine).__name__}._slot"]
     return [f"{type(slot).__name__}.{name}" for name in SLOT if not hasattr(slot, name)]
+
+
+def have_handlers(settings: BaseSettings, ours: Mapping[str, str | None]) -> None:
+    """Have *ours*, by scheme, download what the project has no handler of its own for.
+
+    Without a Twisted reactor, Scrapy writes handlers into the base, which win over what has a lower
+    priority than settings of a project.
+    """
+    handlers = settings.getdict("DOWNLOAD_HANDLERS")
+    for scheme, handler in ours.items():
+        handlers.setdefault(scheme, handler)
+    has_reactor = settings.getbool("TWISTED_REACTOR_ENABLED")
+    least = 0 if has_reactor else SETTINGS_PRIORITIES["project"]
+    priority = max(least, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
+    settings.set("DOWNLOAD_HANDLERS", handlers, priority)
 
 
 def requests_in_progress(crawler: Crawler) -> Collection[Request]:

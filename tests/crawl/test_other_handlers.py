@@ -69,3 +69,12 @@ def test_a_crawl_of_our_own_holds_another_handler_to_both_limits(setting: str, t
     (row,) = rows(tmp_path / "out")
     assert record(tmp_path / "out", row)[1].partition(b"\r\n\r\n")[2] == BODY[:9]
     assert row["truncated"] == "length"
+
+
+def test_a_crawl_of_our_own_without_a_reactor_of_twisted_has_our_handler(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/"])
+        done = crawl(seeds, tmp_path / "out", settings={"TWISTED_REACTOR_ENABLED": "False"})
+    assert done.returncode == 0, done.stderr
+    (row,) = rows(tmp_path / "out")
+    assert "WARC-Reconstructed-By" not in record(tmp_path / "out", row)[0]

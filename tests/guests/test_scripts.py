@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from archive_reading import record, rows
 from guests.guest_runs import both, run
 from loopback import page
 
@@ -28,3 +29,17 @@ def test_a_reactor_without_asyncio_is_refused_by_a_sentence(tmp_path: Path) -> N
     assert refused.returncode == 1
     assert refused.items == []
     assert "The add-on archives on asyncio" in refused.log
+
+
+def test_without_a_reactor_of_twisted_the_archive_has_the_bytes_all_the_same(tmp_path: Path) -> None:
+    """Scrapy replaces its handlers then, which must not replace ours: they know no guard either."""
+    settings: dict[str, Any] = {"TWISTED_REACTOR_ENABLED": False}
+    _, archived = both("single_request.py", respond, tmp_path / "both", settings=settings)
+    assert archived.archived == {"/"}
+    (row,) = rows(archived.archive)
+    fields, block = record(archived.archive, row)
+    assert "WARC-Reconstructed-By" not in fields
+    assert block == respond(b"")
+    settings |= {"AMICRAWL_ALLOW_PRIVATE": "10.0.0.0/8"}
+    refused = run("single_request.py", respond, tmp_path, has_line=True, settings=settings)
+    assert (refused.items, refused.requested) == ([{"missed": "DownloadFailedError"}], [])

@@ -15,6 +15,7 @@ from scrapy.utils.misc import load_object
 
 from amicrawl.config import PREFIX, CrawlConfig, Robots, TlsPolicy
 from amicrawl.crawl.extensions import Closing
+from amicrawl.crawl.internals import have_handlers
 from amicrawl.crawl.pipelines import CapturesPipeline, WarcPipeline
 from amicrawl.crawl.uploading import Uploading
 from amicrawl.crawl.watching.metrics import MetricsEndpoint
@@ -74,10 +75,7 @@ def set_for_guest(settings: BaseSettings, config: CrawlConfig) -> None:
     Raises UsageError for an `AMICRAWL_*` setting that it cannot follow.
     """
     _translate(settings, config)
-    handlers = settings.getdict("DOWNLOAD_HANDLERS")
-    for scheme in ("http", "https"):
-        handlers.setdefault(scheme, HANDLER)
-    settings.set("DOWNLOAD_HANDLERS", handlers, settings.getpriority("DOWNLOAD_HANDLERS") or 0)
+    have_handlers(settings, {"http": HANDLER, "https": HANDLER})
     settings.set("DOWNLOADER", _DOWNLOADER, "addon")
     if settings["JOBDIR"] and load_object(settings["SCHEDULER"]) is Scheduler:
         settings.set("SCHEDULER", _SCHEDULER, settings.getpriority("SCHEDULER") or 0)
