@@ -159,6 +159,14 @@ def unchunk(blocks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
+def has_broken_chunks(blocks: Iterable[bytes]) -> bool:
+    """Tell whether a chunked body has something else where a chunk size belongs."""
+    reader = ChunkReader()
+    for block in blocks:
+        reader.feed(block)
+    return reader.broken
+
+
 class _ChunkPart(Enum):
     """The part of a chunked body (RFC 9112, section 7.1) that the next byte belongs to."""
 

@@ -24,11 +24,12 @@ from amicrawl.lazy_exports import lazy_exports
 # mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.fetch.exchange import Limits
+    from amicrawl.fetch.failures import NO_TUNNEL, NOT_IN_TIME
     from amicrawl.fetch.guard import Guard, literal
     from amicrawl.fetch.proxy import proxy_of
     from amicrawl.fetch.request import WireRequest
     from amicrawl.fetch.resolver import Resolver, Unresolved
-    from amicrawl.fetch.response import Head
+    from amicrawl.fetch.response import Ends, Head
     from amicrawl.fetch.tls import TlsSettings
     from amicrawl.fetch.wire import Wire
 else:

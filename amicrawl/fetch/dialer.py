@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
 from amicrawl.fetch.connection import Connection
-from amicrawl.fetch.failures import NotConnectedError, failure_of, sentence_of
+from amicrawl.fetch.failures import NOT_IN_TIME, NotConnectedError, failure_of, sentence_of
 from amicrawl.fetch.guard import literal
 from amicrawl.fetch.proxy import ProxyKind, open_socks, open_tunnel, proxy_of
 from amicrawl.fetch.resolver import Unresolved
@@ -78,7 +78,7 @@ class Dialer:
             # A host must not be given up for a proxy that does not respond.
             is_proxys = route.proxy and address and not tried.is_connected
             failure = Failure.PROXY if is_proxys else Failure.CONNECT_TIMEOUT
-            raise NotConnectedError("No connection was made in time.", failure, address) from None
+            raise NotConnectedError(NOT_IN_TIME, failure, address) from None
         finally:
             del self.dials[scope]
 

@@ -33,6 +33,9 @@ _BY_ERRNO: dict[int | None, Failure] = {
     **dict.fromkeys((errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM), Failure.ENDED_HERE),
 }
 
+NOT_IN_TIME = "No connection was made in time."
+NO_TUNNEL = "The proxy opened no tunnel"
+"""How a sentence begins that says what an HTTP proxy made of `CONNECT`."""
 _DETAIL_LIMIT = 300
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from amicrawl.errors import UsageError
-from amicrawl.fetch.failures import ProxyError
+from amicrawl.fetch.failures import NO_TUNNEL, ProxyError
 from amicrawl.message import status_of
 
 if TYPE_CHECKING:
@@ -123,11 +123,11 @@ async def open_tunnel(connection: Connection, authority: str, authorization: byt
     try:
         head = await talk.head(_LONGEST_RESPONSE)
     except (ConnectionResetError, ValueError) as error:
-        raise ProxyError(f"The proxy opened no tunnel: {error}") from None
+        raise ProxyError(f"{NO_TUNNEL}: {error}") from None
     status = status_of(head)
     if status is None or not 200 <= status < 300:
         line = head.lstrip().partition(b"\r")[0].decode("latin-1")
-        raise ProxyError(f"The proxy opened no tunnel: {line}.")
+        raise ProxyError(f"{NO_TUNNEL}: {line}.")
     if talk.take():
         raise ProxyError("The proxy sent bytes behind its response that the server did not send.")
 

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from archive_reading import rows
+from archive_reading import record, rows
 from guests.guest_runs import both, run, target_of
 from loopback import page
 
@@ -17,6 +17,12 @@ BODY = bytes(range(256)) * 80
 ANNOUNCED = page(BODY, "Content-Type: text/plain")
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5000\r\n" + BODY
 
+ODD = {
+    "surplus": page(b"whole", "Content-Type: text/plain") + b"surplus",
+    "surplus-of-none": b"HTTP/1.1 204 No Content\r\nContent-Type: text/plain\r\n\r\nsurplus",
+    "to-the-close": b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nwhole",
+}
+
 
 def respond(head: bytes) -> bytes:
     kind = head.split(b" ")[1][1:].decode()
@@ -24,6 +30,8 @@ def respond(head: bytes) -> bytes:
         return ANNOUNCED[:8000]
     if kind == "chunked-cut":
         return CHUNKED[:8000]
+    if kind in ODD:
+        return ODD[kind]
     if kind == "large":
         return b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n" + 2 * BODY
     if kind == "large-announced":
@@ -47,6 +55,8 @@ def test_the_spider_sees_what_it_sees_without_the_line(runs: Any) -> None:
     assert {seen[kind]["why"] for kind in ("large", "large-announced")} == {"DownloadCancelledError"}
     assert seen["stop-at-head"]["flags"] == ["download_stopped"]
     assert seen["stop-in-body"]["why"] == "StopDownload"
+    assert seen["to-the-close"]["flags"] == ["partial"]
+    assert [seen[kind]["length"] for kind in ODD] == [5, 0, 5]
     for said in ("Got data loss in", "Retrying <GET", "which is larger than download"):
         assert runs[1].log.count(said) == runs[0].log.count(said) > 0, said
 
@@ -58,6 +68,9 @@ def test_the_archive_has_what_came_and_says_that_it_was_cut(runs: Any) -> None:
     assert len(kept["cut"]) == 2, "each try has its row"
     assert {row["truncated"] for row in kept["cut"] + kept["chunked-cut"]} == {"disconnect"}
     assert not kept["whole"][0]["truncated"]
+    for kind, said in ODD.items():
+        _, block = record(runs[1].archive, kept[kind][0])
+        assert block == said, "what is not for the spider is in the archive"
     assert {row["truncated"] for row in kept["large"] + kept["large-announced"]} == {"length"}
 
 
@@ -77,3 +90,21 @@ def test_a_length_of_thousands_of_digits_costs_no_capture(tmp_path: Path) -> Non
     (row,) = rows(archived.archive)
     assert (row["status"], row["body_length"]) == (200, 5)
     assert [stored.read_bytes() for stored in (tmp_path / "files" / "full").iterdir()] == [b"whole"]
+
+
+CODED, TEXT = "Transfer-Encoding: chunked", "Content-Type: text/plain"
+
+
+@pytest.mark.parametrize(
+    "said", [page(b"4\r\nsome\r\nno size\r\n", CODED, TEXT), page(b"some", "Content-Length: 5", TEXT)]
+)
+def test_a_response_that_contradicts_itself_is_data_loss_and_no_timeout(
+    tmp_path: Path, said: bytes
+) -> None:
+    given: dict[str, Any] = {"keep_open": True, "has_line": True}
+    settings = {"RETRY_ENABLED": False, "DOWNLOAD_TIMEOUT": 1}
+    lost = run("single_request.py", lambda _: said, tmp_path / "lost", settings=settings, **given)
+    assert lost.items == [{"missed": "ResponseDataLossError"}]
+    settings["DOWNLOAD_FAIL_ON_DATALOSS"] = False
+    kept = run("single_request.py", lambda _: said, tmp_path / "kept", settings=settings, **given)
+    assert kept.items[0]["flags"] == ["dataloss"]

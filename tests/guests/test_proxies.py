@@ -13,13 +13,14 @@ from fetch.serving import always
 from fetch.test_fetch_proxy import Proxy
 from fetch.test_fetch_tls import context, secured
 from guests.guest_runs import Ran, both, run
-from loopback import page
+from loopback import free_port, page
 from odd_responses import LoopbackServer, read_request
 
 if TYPE_CHECKING:
     import socket
     from pathlib import Path
 
+ONCE = {"RETRY_TIMES": "0"}
 SAID = page(b"said", "Content-Type: text/plain")
 SECRET = b"Basic " + base64.b64encode(b"user:pass")
 
@@ -96,9 +97,29 @@ def test_a_socks_proxy_is_given_its_password(
     proxy.password = b"\1\2me\5" + "p@sé".encode()
     with LoopbackServer(always(SAID)) as origin, LoopbackServer(proxy.socks5) as server:
         arguments = through(f"socks5h://{user}127.0.0.1:{server.port}", f"{origin.url}/a")
-        settings = {"RETRY_TIMES": "0", "HTTPPROXY_AUTH_ENCODING": encoding}
+        settings = {**ONCE, "HTTPPROXY_AUTH_ENCODING": encoding}
         ran = run(
             "single_request.py", nothing, tmp_path, has_line=True, arguments=arguments, settings=settings
         )
     assert item.items() <= ran.items[0].items(), ran.log
     assert len(proxy.requested) == ("said" in item)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_proxy_that_is_not_there_is_what_it_is_without_the_line(tmp_path: Path, scheme: str) -> None:
+    arguments = through(f"http://127.0.0.1:{free_port()}", f"{scheme}://shop.example/a")
+    plain, _ = both("single_request.py", nothing, tmp_path, arguments=arguments, settings=ONCE)
+    assert plain.items == [{"missed": "DownloadConnectionRefusedError"}]
+
+
+def test_so_is_one_without_an_address(tmp_path: Path) -> None:
+    arguments = through("http://proxy.invalid:1", "http://shop.example/a")
+    plain, _ = both("single_request.py", nothing, tmp_path, arguments=arguments, settings=ONCE)
+    assert plain.items == [{"missed": "CannotResolveHostError"}]
+
+
+def test_so_is_one_that_opens_no_tunnel(tmp_path: Path) -> None:
+    with LoopbackServer(always(page(b"no", status="403 Forbidden"))) as proxy:
+        arguments = through(proxy.url, "https://shop.example/a")
+        plain, _ = both("single_request.py", nothing, tmp_path, arguments=arguments, settings=ONCE)
+    assert plain.items == [{"missed": "TunnelError"}]

@@ -17,9 +17,7 @@ from scrapy import signals
 from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import (
     DownloadCancelledError,
-    DownloadConnectionRefusedError,
     DownloadFailedError,
-    DownloadTimeoutError,
     ResponseDataLossError,
     StopDownload,
     UnsupportedURLSchemeError,
@@ -27,17 +25,18 @@ from scrapy.exceptions import (
 from scrapy.utils.url import add_http_if_no_scheme
 from twisted.python.failure import Failure as TwistedFailure
 
-from amicrawl.capture import Failure, Truncation, final_url
+from amicrawl.capture import Truncation, final_url
 from amicrawl.crawl.guest.connections import guest_resolver, policy_of, say_how, tls_settings_of
+from amicrawl.crawl.guest.failures import failure_of
 from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.links import META_JSON
 from amicrawl.crawl.reconstruct import max_size_of
 from amicrawl.crawl.requests import provenance_of_request
-from amicrawl.crawl.responses import EXCEPTIONS, headers_of, make_response
+from amicrawl.crawl.responses import headers_of, make_response
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.wiring import make_guest_wire
 from amicrawl.errors import AmicrawlError
-from amicrawl.fetch import WireRequest
+from amicrawl.fetch import Ends, WireRequest
 from amicrawl.record import CaptureItem
 from amicrawl.seed import Seed
 from amicrawl.urls import Refused, fetchable
@@ -53,17 +52,6 @@ if TYPE_CHECKING:
     from amicrawl.urls import Fetchable
 
 logger = logging.getLogger(__name__)
-
-_EXCEPTIONS = EXCEPTIONS | {
-    Failure.ADDRESS_REFUSED: DownloadFailedError,
-    Failure.UNFETCHABLE_URL: UnsupportedURLSchemeError,
-}
-_CUT: dict[Truncation | None, type[Exception]] = {
-    Truncation.DISCONNECT: ResponseDataLossError,
-    Truncation.TIME: DownloadTimeoutError,
-    Truncation.LENGTH: DownloadCancelledError,
-    Truncation.UNSPECIFIED: DownloadFailedError,
-}
 
 
 def make_wire_of_guest(crawler: Crawler) -> Wire:
@@ -159,7 +147,7 @@ class GuestHandler(BaseDownloadHandler):
             request.meta["download_latency"] = receipt.latency
         if receipt.cancelled is not None:
             raise receipt.cancelled
-        flags = ["download_stopped"] if receipt.stopped else self._flags(request, capture)
+        flags = ["download_stopped"] if receipt.stopped else self._flags(request, capture, receipt)
         headers = receipt.headers if receipt.headers is not None else headers_of(capture.fields)
         body = b"".join(receipt.body_pieces)
         response = _response_of(capture, headers=headers, body=body, flags=flags)
@@ -168,15 +156,12 @@ class GuestHandler(BaseDownloadHandler):
             raise receipt.stopped
         return response
 
-    def _flags(self, request: Request, capture: Capture) -> list[str]:
+    def _flags(self, request: Request, capture: Capture, receipt: Receipt) -> list[str]:
         """Return the flags of the response; raises for a capture that is not one by Scrapy's rules."""
-        failure = _failure_of(capture)
+        failure = failure_of(capture, ends=receipt.ends, proxy=str(request.meta.get("proxy") or ""))
         if failure is None:
-            return []
-        if capture.failure is Failure.PROXY and str(request.meta.get("proxy")).startswith("socks"):
-            # As Scrapy's handlers that take such a proxy say it.
-            raise DownloadConnectionRefusedError(str(failure))
-        if capture.failure is not None or capture.truncated is not Truncation.DISCONNECT:
+            return ["partial"] if receipt.ends is Ends.BY_CLOSE else []
+        if not isinstance(failure, ResponseDataLossError):
             raise failure
         if not request.meta.get("download_fail_on_dataloss", self._fails_on_data_loss):
             return ["dataloss"]
@@ -193,8 +178,9 @@ class GuestHandler(BaseDownloadHandler):
 class Receipt:
     """The part of a response that has arrived; the watcher of a fetch."""
 
-    __slots__ = ("_began", "_crawler", "_most", "_received", "_request", "_signals", "_warn_above",
-                 "body_pieces", "cancelled", "headers", "latency", "stopped")  # fmt: skip
+    __slots__ = ("_began", "_crawler", "_left", "_most", "_received", "_request", "_signals",
+                 "_warn_above", "body_pieces", "cancelled", "ends", "headers", "latency",
+                 "stopped")  # fmt: skip
 
     def __init__(self, crawler: Crawler, request: Request, *, max_size: int, warn_size: int) -> None:
         """Hold the response to sizes in bytes, 0 for none, unless `meta` has others."""
@@ -208,6 +194,10 @@ class Receipt:
         self.latency: float | None = None
         """Seconds until the header section was there, the connection included."""
         self.headers: Headers | None = None
+        self.ends: Ends | None = None
+        """How the end of the body is found, by the header section."""
+        self._left: int | None = None
+        """Bytes that are still to come, where the header section says so: what follows is surplus."""
         self.body_pieces: list[bytes] = []
         """The payload, chunked coding removed."""
         self.stopped: StopDownload | None = None
@@ -219,6 +209,9 @@ class Receipt:
         """Take the header section; return whether that ends the response."""
         self.latency = time.monotonic() - self._began
         self.headers = headers_of(head.fields)
+        self.ends = head.framing.ends
+        if self.ends is Ends.AT_ONCE or self.ends is Ends.BY_LENGTH:
+            self._left = head.framing.length
         announced = self.headers.get(b"Content-Length") or b""
         # Python reads at most 4,300 digits; the wire takes fewer than twenty for a length.
         size = int(announced) if announced.isdigit() and len(announced) < 20 else None
@@ -229,6 +222,11 @@ class Receipt:
 
     def body(self, data: bytes) -> bool:
         """Take bytes of the payload; return whether that ends the response."""
+        if self._left is not None:
+            data = data[: self._left]
+            self._left -= len(data)
+            if not data:
+                return False
         self.body_pieces.append(data)
         self._received += len(data)
         self._send(signals.bytes_received, data=data)
@@ -291,19 +289,6 @@ def _host_of(address: str | tuple[str, int] | None) -> str:
 def _authority(target: Fetchable) -> bytes:
     host = target.host if target.port is None else f"{target.host}:{target.port}"
     return host.encode("ascii")
-
-
-_PERMIT = " If it is yours, permit it with AMICRAWL_ALLOW_PRIVATE, such as 127.0.0.0/8."
-
-
-def _failure_of(capture: Capture) -> Exception | None:
-    """Return Scrapy's exception for a *capture* that is not a whole response; None for one that is."""
-    if capture.failure is not None:
-        kind = _EXCEPTIONS.get(capture.failure, DownloadFailedError)
-        remedy = _PERMIT if capture.failure is Failure.ADDRESS_REFUSED else ""
-        return kind(f"{capture.url}: {capture.failure}: {capture.failure_detail}{remedy}")
-    cut = _CUT.get(capture.truncated)
-    return None if cut is None else cut(f"{capture.url}: the response was cut ({capture.truncated})")
 
 
 def _response_of(capture: Capture, *, headers: Headers, body: bytes, flags: list[str]) -> Response:

@@ -4,6 +4,7 @@ from scrapy import Request, Spider, signals
 from scrapy.exceptions import StopDownload
 
 KINDS = ["cut", "cut-allowed", "large", "large-announced", "slow", "chunked-cut", "whole"]
+ODD = ["surplus", "surplus-of-none", "to-the-close"]
 
 
 class CutSpider(Spider):
@@ -22,8 +23,8 @@ class CutSpider(Spider):
         return spider
 
     async def start(self):
-        for kind in KINDS:
-            meta = {"cut-allowed": {"download_fail_on_dataloss": False}, "slow": {"download_timeout": 1}}
+        meta = {"cut-allowed": {"download_fail_on_dataloss": False}, "slow": {"download_timeout": 1}}
+        for kind in KINDS + ODD:
             yield Request(f"{self.site}/{kind}", errback=self.missed, meta=meta.get(kind))
         for kind in ("stop-at-head", "stop-in-body"):
             yield Request(f"{self.site}/{kind}", errback=self.missed)

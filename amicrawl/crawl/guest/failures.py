@@ -1,0 +1,81 @@
+"""What Scrapy's handler raises where a capture is not a whole response."""
+
+from __future__ import annotations
+
+import errno
+import os
+from typing import TYPE_CHECKING
+
+from scrapy.exceptions import (
+    CannotResolveHostError,
+    DownloadCancelledError,
+    DownloadConnectionRefusedError,
+    DownloadFailedError,
+    DownloadTimeoutError,
+    ResponseDataLossError,
+    UnsupportedURLSchemeError,
+)
+
+from amicrawl.capture import Failure, Truncation
+from amicrawl.crawl.guest.connections import NO_ADDRESS
+from amicrawl.crawl.responses import EXCEPTIONS
+from amicrawl.fetch import NO_TUNNEL, NOT_IN_TIME, Ends
+from amicrawl.message import has_broken_chunks
+
+if TYPE_CHECKING:
+    from amicrawl.capture import Capture
+
+_EXCEPTIONS = EXCEPTIONS | {
+    Failure.ADDRESS_REFUSED: DownloadFailedError,
+    Failure.UNFETCHABLE_URL: UnsupportedURLSchemeError,
+}
+_CUT: dict[Truncation, type[Exception]] = {
+    Truncation.DISCONNECT: ResponseDataLossError,
+    Truncation.TIME: DownloadTimeoutError,
+    Truncation.LENGTH: DownloadCancelledError,
+    Truncation.UNSPECIFIED: DownloadFailedError,
+}
+_OF_PROXY: dict[str, type[Exception]] = {
+    f"{os.strerror(errno.ECONNREFUSED)}.": DownloadConnectionRefusedError,
+    NOT_IN_TIME: DownloadTimeoutError,
+    NO_ADDRESS.detail: CannotResolveHostError,
+}
+"""By what the archive says of a proxy that was not reached: Scrapy has no word for proxies."""
+_PERMIT = " If it is yours, permit it with AMICRAWL_ALLOW_PRIVATE, such as 127.0.0.0/8."
+
+
+def failure_of(capture: Capture, *, ends: Ends | None, proxy: str) -> Exception | None:
+    """Return the exception for *capture*, whose body *ends* so; None for a whole response.
+
+    It was requested through *proxy*, empty for none.
+    """
+    if capture.failure is not None:
+        is_of_proxy = capture.failure is Failure.PROXY
+        kind = _kind_of_proxy(capture, proxy) if is_of_proxy else _EXCEPTIONS.get(capture.failure)
+        remedy = _PERMIT if capture.failure is Failure.ADDRESS_REFUSED else ""
+        return (kind or DownloadFailedError)(
+            f"{capture.url}: {capture.failure}: {capture.failure_detail}{remedy}"
+        )
+    if capture.truncated is None:
+        return None
+    lost = capture.truncated is Truncation.TIME and _contradicts_itself(capture, ends)
+    kind = ResponseDataLossError if lost else _CUT[capture.truncated]
+    return kind(f"{capture.url}: the response was cut ({capture.truncated})")
+
+
+def _kind_of_proxy(capture: Capture, proxy: str) -> type[Exception] | None:
+    """Return what Scrapy raises where *proxy* made no connection."""
+    if proxy.startswith("socks"):
+        # As Scrapy's handlers that take such a proxy say it.
+        return DownloadConnectionRefusedError
+    if capture.failure_detail.startswith(NO_TUNNEL):
+        from scrapy.core.downloader.handlers.http11 import TunnelError  # noqa: PLC0415  # as Scrapy does
+
+        return TunnelError
+    return _OF_PROXY.get(capture.failure_detail)
+
+
+def _contradicts_itself(capture: Capture, ends: Ends | None) -> bool:
+    """Tell whether the end of *capture*, which time has cut, could not be found by its own rules."""
+    broken = ends is Ends.BY_CHUNKS and has_broken_chunks(capture.body.blocks())
+    return broken or ends is Ends.UNSURE
