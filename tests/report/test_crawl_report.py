@@ -22,6 +22,7 @@ from amicrawl.archive.report import LiveFigures, figures_of, overlap_of, page_of
 from amicrawl.archive.report.charts import Leaf, TimeColumn, _squarified, stacked_timeline, treemap
 from amicrawl.archive.report.document import chart_styles
 from amicrawl.cli import app
+from amicrawl.config import CrawlConfig
 from amicrawl.errors import DamagedFileError, ExitCode, InputError
 from amicrawl.record import CAPTURES
 
@@ -228,7 +229,7 @@ def test_nothing_of_a_crawl_becomes_an_element(tmp_path: Path) -> None:
         row(f"http://{hostile}/", host=hostile, content_type=hostile, truncated=hostile),
         row(f"http://a.example/{hostile}", 0, host="a.example", error=f"{hostile}: x"),
     ]
-    facts = {"asked": {hostile: hostile}, "settings": {"USER_AGENT": hostile}, "links": {hostile: 2}}
+    facts = {"asked": {hostile: hostile}, "settings": {"operator": hostile}, "links": {hostile: 2}}
     figures = figures_of(crawl(tmp_path / "c", rows, **facts, started=hostile))
     page = Page(page_of_crawl(figures, title=hostile))
     assert not {name for name, _ in page.elements} & {"script", "img", "iframe", "object"}
@@ -333,11 +334,40 @@ def test_on_a_phone_no_column_is_missing_but_bars_and_no_word_is_wider_than_the_
             assert shown.evaluate("document.documentElement.scrollWidth") <= 400
 
 
+def test_settings_of_a_crawl_are_told_in_words(tmp_path: Path) -> None:
+    settings = CrawlConfig(delay=2.5, operator="a@b.example").model_dump(mode="json")
+    asked = {
+        "out": "o",
+        "shard": "0",
+        "shards": "1",
+        "fresh": "False",
+        "depth": "inf",
+        "max_age": "9",
+        "url": "http://a.example/",
+    }
+    directory = crawl(tmp_path / "c", ROWS, settings=settings, asked=asked)
+    text = page_of_crawl(figures_of(directory), title="c")
+    (table,) = re.findall("<caption>Settings in force</caption>.*?</table>", text, re.DOTALL)
+    cells = re.findall("<t[hd][^>]*>([^<]*)</t[hd]>", table)[2:]
+    assert dict(zip(cells[::2], cells[1::2], strict=True)) == {
+        "Started at": "http://a.example/",
+        "Depth": "whole site",
+        "max_age": "9",
+        "Delay between requests to a host": "2.5 s",
+        "Requests at once to a host": "1",
+        "Requests at once, at most": "2,000",
+        "robots.txt": "obey",
+        "Operator": "a@b.example",
+        "Longest exchange": "120 s",
+        "Largest body": "64.0 MiB",
+    }
+
+
 @pytest.mark.parametrize("width", [400, 1280])
 def test_names_of_settings_are_whole_and_each_heading_is_above_its_column(
     tmp_path: Path, width: int
 ) -> None:
-    settings = {"AMICRAWL_INFLIGHT_MAX": 2000, "AMICRAWL_MAX_BODY": 1}
+    settings = {"inflight_max": 2000, "max_body": 1}
     rows = [row(f"http://{'long.' * 12}example/", body_length=1)]
     asked = {"url": f"http://a.example/{'path/' * 60}"}
     directory = crawl(tmp_path / "c", rows, settings=settings, asked=asked)
@@ -345,7 +375,7 @@ def test_names_of_settings_are_whole_and_each_heading_is_above_its_column(
     page.write_text(page_of_crawl(figures_of(directory), title="c"), "utf-8")
     with chromium() as browser, open_page(browser, width=width) as shown:
         shown.goto(page.as_uri())
-        for name in settings:
+        for name in ("Requests at once, at most", "Largest body"):
             box = shown.get_by_role("rowheader", name=name, exact=True).bounding_box()
             assert box is not None
             assert box["height"] < 35, name

@@ -311,30 +311,55 @@ def _largest_hosts(figures: CrawlFigures) -> Markup:
     return section(_TREE, drawn, wide=True)
 
 
-_SHOWN_SETTINGS = (
-    *("AMICRAWL_DELAY", "AMICRAWL_PER_HOST", "AMICRAWL_ROBOTS", "AMICRAWL_OPERATOR", "USER_AGENT"),
-    *("AMICRAWL_INFLIGHT_MAX", "AMICRAWL_MAX_BODY", "AMICRAWL_TIMEOUT", "AMICRAWL_IDENTITY"),
-)
+_ASKED: Mapping[str, str] = {
+    "ident": "Job",
+    "url": "Started at",
+    "file": "Seed list",
+    "depth": "Depth",
+}
+"""What a crawl was asked for in the words of this page; anything else has its own name."""
+_SHOWN_SETTINGS: Mapping[str, tuple[str, str]] = {
+    "delay": ("Delay between requests to a host", "s"),
+    "per_host": ("Requests at once to a host", ""),
+    "inflight_max": ("Requests at once, at most", ""),
+    "robots": ("robots.txt", ""),
+    "operator": ("Operator", ""),
+    "timeout": ("Longest exchange", "s"),
+    "max_body": ("Largest body", "bytes"),
+    "identity": ("When two URLs are the same", ""),
+}
+"""What a setting is in the words of this page, and its unit."""
+_DEPTHS: Mapping[str, str] = {"inf": "whole site", "shallow": "page and what it needs"}
+_NOTHING_SPECIAL = frozenset({"", "None", "False"})
+_OF_THE_MACHINE = frozenset({"out", "shard", "shards", "processes"})
 
 
 def _politeness(figures: CrawlFigures) -> Markup | None:
-    settings = figures.crawl.get("settings")
-    if not isinstance(settings, dict):
-        return None
-    by_name = {str(name).upper(): value for name, value in settings.items()}
     rows = []
-    for name in _SHOWN_SETTINGS:
-        value = by_name.get(name, by_name.get(name.removeprefix("AMICRAWL_")))
-        if value not in (None, ""):
-            rows.append([name, str(value)])
-    asked = figures.crawl.get("asked")
+    asked, settings = figures.crawl.get("asked"), figures.crawl.get("settings")
     if isinstance(asked, dict):
-        rows += [[str(name), str(value)] for name, value in asked.items()]
+        given = {str(name): str(value) for name, value in asked.items() if name not in _OF_THE_MACHINE}
+        order = [*filter(given.__contains__, _ASKED), *(name for name in given if name not in _ASKED)]
+        shown = {**given, "depth": _DEPTHS.get(given.get("depth", ""), given.get("depth", ""))}
+        rows += [[_ASKED.get(name, name), shown[name]] for name in order]
+    if isinstance(settings, dict):
+        rows += [
+            [words, _measured(settings.get(name, ""), unit)]
+            for name, (words, unit) in _SHOWN_SETTINGS.items()
+        ]
+    rows = [row for row in rows if row[1] not in _NOTHING_SPECIAL]
     if not rows:
         return None
     return section(
-        "How it was crawled", table("Settings in force", ["Setting", "Value"], rows, names=True)
+        "How it was crawled",
+        table("Settings in force", ["Setting", "Value"], rows, names=True),
     )
+
+
+def _measured(value: object, unit: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return human_size(int(value)) if unit == "bytes" else f"{value:,g} {unit}".strip()
 
 
 def _runs(figures: CrawlFigures) -> Markup | None:
