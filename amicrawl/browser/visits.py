@@ -104,8 +104,10 @@ class Browsing(CrawlExtension):
         config = run.config
         executable = find_chromium(config)
         # What these import may be missing, and that is said by then.
-        from amicrawl.browser.archived_responses import ArchivedResponses  # noqa: PLC0415
-        from amicrawl.browser.earlier import EarlierResponses  # noqa: PLC0415
+        from amicrawl.browser.archived_responses import (  # noqa: PLC0415
+            ArchivedResponses,
+            EarlierResponses,
+        )
         from amicrawl.browser.exchanges import Crawl  # noqa: PLC0415
         from amicrawl.browser.pool import BrowserPool  # noqa: PLC0415
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from amicrawl.crawl.guest.handler import make_wire_of_guest
     from amicrawl.crawl.host_overrides import HostOverrides
     from amicrawl.crawl.links import is_of_a_page
-    from amicrawl.crawl.list_fetching import fetched_list
     from amicrawl.crawl.partition_member import PartitionMember
     from amicrawl.crawl.processes import as_process
     from amicrawl.crawl.processes.lone_child import LoneChild
@@ -38,7 +37,13 @@ if TYPE_CHECKING:
     from amicrawl.crawl.retrying import request_again
     from amicrawl.crawl.robots_file import read_robots
     from amicrawl.crawl.run import Run, run_of
-    from amicrawl.crawl.seedlist import SeedList, offer_starts, read_starts, site_crawled_in
+    from amicrawl.crawl.seedlist import (
+        SeedList,
+        fetched_list,
+        offer_starts,
+        read_starts,
+        site_crawled_in,
+    )
     from amicrawl.crawl.start import start_crawl
     from amicrawl.crawl.visit import Links, Visit
     from amicrawl.crawl.watching.busy_hosts import BusyHosts

@@ -1,7 +1,8 @@
 """What a crawl begins with: the seed list of a crawl of URLs, the start URLs of a crawl of sites.
 
 A seed list is opened before anything else and fed into the frontier, its faults logged. Start URLs are
-all read before the crawl begins, since they make its scope.
+all read before the crawl begins, since they make its scope. A list on the web that a crawl has to know
+before it begins is fetched over a wire of its own.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ import asyncio
 import io
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, BinaryIO
 
 from scrapy import Request
 from scrapy.http.request import NO_CALLBACK
 
-from amicrawl.capture import Failure
+from amicrawl.capture import REDIRECTS, Failure, Truncation, final_url
 from amicrawl.crawl.arguments import SiteArguments
 from amicrawl.crawl.feeding import SkippedLine, feed, offer_seed
 from amicrawl.crawl.processes.specification import is_child
 from amicrawl.crawl.run import run_of
+from amicrawl.crawl.wiring import make_resolver, make_wire
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, UsageError
+from amicrawl.fetch import WireRequest
 from amicrawl.listing import read_crawl_json
 from amicrawl.seed import Seed, count_entries, open_seed
 from amicrawl.threads import on_a_thread
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
     from scrapy.crawler import Crawler
 
+    from amicrawl.capture import Capture
+    from amicrawl.config import CrawlConfig
     from amicrawl.crawl.arguments import SeedArguments
     from amicrawl.crawl.decision import Tally
     from amicrawl.seed import SeedFault, SeedFormat, SeedReader
@@ -225,3 +231,62 @@ def _listed(file: str, file_format: str | None) -> list[Seed]:
         # They make the scope, which would be another one.
         raise reader.cut
     return starts
+
+
+LARGEST_LIST = 64 * 1024**2
+"""Bytes of a list that is fetched."""
+_LONGEST_CHAIN = 5
+
+
+def fetched_list(url: str, config: CrawlConfig) -> bytes:
+    """Return what lies at *url*, redirects followed, over the guarded wire of a crawl by *config*.
+
+    Raises InputError for any response but a whole one with status 200, and for one that is too large.
+    """
+    try:
+        # On a thread, since the loop of this one may be running.
+        with ThreadPoolExecutor(1, "amicrawl-list") as thread:
+            return thread.submit(asyncio.run, _fetch(url, config)).result()
+    except AmicrawlError:
+        raise
+    except Exception as error:  # whatever goes wrong, the list cannot be had
+        raise InputError(f"The list {url} cannot be fetched: {error!r}.") from error
+
+
+async def _fetch(url: str, config: CrawlConfig) -> bytes:
+    bounded = config.model_copy(update={"max_body": LARGEST_LIST})
+    async with make_wire(bounded, resolver=make_resolver(config)) as wire:
+        for _ in range(_LONGEST_CHAIN):
+            target = fetchable(url)
+            if isinstance(target, Refused):
+                raise InputError(f"The list {url!r} cannot be fetched: {target.reason}.")
+            fields = [
+                (b"User-Agent", b"amicrawl"),
+                (b"Accept", b"*/*"),
+                (b"Accept-Encoding", b"identity"),
+            ]
+            capture = await wire.fetch(
+                WireRequest(url=target.url, wire_url=target.wire_url, fields=fields, proxy=config.proxy)
+            )
+            try:
+                leads_on = final_url(capture)
+                if capture.status not in REDIRECTS or leads_on == url:
+                    return _whole(url, capture)
+            finally:
+                capture.body.close()
+            url = leads_on
+    raise InputError(f"The list {url} cannot be fetched: more than {_LONGEST_CHAIN} redirects.")
+
+
+def _whole(url: str, capture: Capture) -> bytes:
+    if capture.failure is not None:
+        raise InputError(
+            f"The list {url} cannot be fetched: {capture.failure}, {capture.failure_detail}."
+        )
+    if capture.status != 200:
+        raise InputError(f"The list {url} cannot be fetched: status {capture.status}.")
+    if capture.truncated is Truncation.LENGTH:
+        raise InputError(f"The list {url} has more than {LARGEST_LIST} bytes.")
+    if capture.truncated is not None:
+        raise InputError(f"The list {url} broke off: {capture.truncated}.")
+    return b"".join(capture.payload())

@@ -17,12 +17,12 @@ from amicrawl.lazy_exports import lazy_exports
 
 # mypy: implicit-reexport
 if TYPE_CHECKING:
-    from amicrawl.discovery.character_references import in_attribute, in_text
     from amicrawl.discovery.coding import charset_of, decoded
     from amicrawl.discovery.dates import Calendars, DatedUrl, date_in
     from amicrawl.discovery.ignores import Ignored, IgnoreSet, ignore_set, set_names
     from amicrawl.discovery.kinds import Kind, Link
     from amicrawl.discovery.links import LinkLimits, extract, links_of, names_links
+    from amicrawl.discovery.markup import in_attribute, in_text
     from amicrawl.discovery.scope import Scope, ScopeDecision
     from amicrawl.discovery.scripted import is_shell, is_shell_with, words_of
     from amicrawl.discovery.selection import (

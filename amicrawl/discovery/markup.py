@@ -12,11 +12,12 @@ Of scripts, what they name by literals (`scripts.py`) is here; what a program pu
 from __future__ import annotations
 
 import re
+from html import unescape
+from html.entities import html5
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from amicrawl.discovery import css, scripts
-from amicrawl.discovery.character_references import in_attribute
 from amicrawl.discovery.coding import UTF_8, text_in
 from amicrawl.discovery.kinds import Found, Kind, kind_of_relation
 from amicrawl.urls import resolve
@@ -310,3 +311,26 @@ _SETS = {
     b"source": ((b"srcset", "source srcset"), (b"data-srcset", "source data-srcset")),
     b"link": ((b"imagesrcset", "link imagesrcset"),),
 }
+
+
+# Longer numbers stand for no character; `unescape` would turn a million digits into a number first.
+_NUMBER = r"#(?:[xX]0*+[0-9A-Fa-f]{0,7}|0*+[0-9]{0,8});?"
+_IN_TEXT = re.compile(rf"&(?:{_NUMBER}|[A-Za-z][A-Za-z0-9]{{1,31}};?)")
+_IN_ATTRIBUTE = re.compile(rf"&(?:{_NUMBER}|([A-Za-z][A-Za-z0-9]{{1,31}})(;|(?![A-Za-z0-9=])))")
+"""In an attribute a name without a semicolon is one only if no `=` follows: `?a=1&copy=2` is a query."""
+
+
+def in_text(written: str) -> str:
+    """Return text as *written* between tags with its references resolved."""
+    return _IN_TEXT.sub(lambda match: unescape(match[0]), written) if "&" in written else written
+
+
+def in_attribute(written: str) -> str:
+    """Return the value of an attribute as *written* with its references resolved."""
+    return _IN_ATTRIBUTE.sub(_character, written)
+
+
+def _character(reference: re.Match[str]) -> str:
+    if reference[1] is None:
+        return unescape(reference[0])
+    return html5.get(reference[1] + reference[2], reference[0])

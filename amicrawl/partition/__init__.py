@@ -2,8 +2,7 @@
 
     batch      links for another partition, as they are sent
     outbox     links that leave: on disk before the page that gave them is settled
-    messages   what a partition and its carrier say to each other
-    ending     when all has ended
+    messages   what a partition and its carrier say to each other, and when all has ended
 
 A link for another partition is in the outbox, until its batch is known to be in the journal of the
 other: the batch is `kept` there. So a crash at any point brings it once more, and a frontier knows a
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
         encoded_link,
         links_in,
     )
-    from amicrawl.partition.ending import PartitionRest, has_ended
     from amicrawl.partition.messages import (
         BATCHES_AT_ONCE,
         EVERY,
@@ -44,8 +42,10 @@ if TYPE_CHECKING:
         Batch,
         End,
         PartitionMessage,
+        PartitionRest,
         Pause,
         Standing,
+        has_ended,
     )
     from amicrawl.partition.outbox import Outbox, Parcel, is_delivered
 else:

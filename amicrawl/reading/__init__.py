@@ -6,9 +6,8 @@ from amicrawl.lazy_exports import lazy_exports
 
 # mypy: implicit-reexport
 if TYPE_CHECKING:
-    from amicrawl.reading.container import Container
     from amicrawl.reading.framing import header_text, warc_head
-    from amicrawl.reading.members import MemberBody, Members, RecordMember
+    from amicrawl.reading.members import Container, MemberBody, Members, RecordMember
     from amicrawl.reading.records import RECORD_TYPES, Broken, Record, paired, read_records, records_of
     from amicrawl.reading.unpacking import GZIP_MAGIC, ZSTD_MAGIC
 else:

@@ -2,9 +2,8 @@
 
     sealed file, Bucket -> Uploads -> there, verified, and listed in uploaded.json
 
-`bucket` has the kinds of bucket that a URL names; `upload` the order in which a file counts as there;
-`belonging` says whose bucket it is. Every failure of a store is an OSError, or an OutputError with a
-sentence.
+`bucket` has the kinds of bucket that a URL names, and says whose one is; `upload` the order in which a
+file counts as there. Every failure of a store is an OSError, or an OutputError with a sentence.
 """
 
 from typing import TYPE_CHECKING

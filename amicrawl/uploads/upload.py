@@ -38,8 +38,7 @@ from amicrawl.listing import (
     is_plain,
     listed_files,
 )
-from amicrawl.uploads.belonging import manifest_for
-from amicrawl.uploads.bucket import BLOCK
+from amicrawl.uploads.bucket import BLOCK, manifest_for
 from amicrawl.uploads.internet_archive import ItemBucket, Reported
 from amicrawl.uploads.item_client import BusyError
 

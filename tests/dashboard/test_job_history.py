@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from amicrawl.fleet.dashboard.job_history import history_charts
+from amicrawl.fleet.dashboard.pages import history_charts
 
 if TYPE_CHECKING:
     from amicrawl.fleet.dashboard.shapes import HistoryPoint

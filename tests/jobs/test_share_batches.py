@@ -11,7 +11,7 @@ import pytest
 
 from amicrawl.config import Identity
 from amicrawl.crawl.links import PRIMARY, REQUISITE
-from amicrawl.crawl.partition_links import offer_of
+from amicrawl.crawl.partition_member import offer_of
 from amicrawl.errors import InputError
 from amicrawl.frontier import Offer, Source
 from amicrawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in

@@ -22,8 +22,8 @@ from typer.testing import CliRunner
 from amicrawl.archive.table import CCINDEX, EOT, CapturePlace, TableOptions, TableReport, make_table
 from amicrawl.archive.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside
 from amicrawl.archive.table.convert import converted, fault_of
-from amicrawl.archive.table.hosts import list_version
 from amicrawl.archive.table.schema import place_of
+from amicrawl.archive.table.url_columns import list_version
 from amicrawl.cli import app
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode, InputError, OutputError, UsageError

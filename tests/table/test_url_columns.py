@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from amicrawl.archive.table.hosts import HostColumns, host_columns, list_version, suffixes_of
 from amicrawl.archive.table.schema import HOST_COLUMNS
-from amicrawl.archive.table.url_columns import columns_of_urls, url_columns
+from amicrawl.archive.table.url_columns import (
+    HostColumns,
+    columns_of_urls,
+    host_columns,
+    list_version,
+    suffixes_of,
+    url_columns,
+)
 
 
 class Row(NamedTuple):

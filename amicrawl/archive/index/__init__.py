@@ -26,9 +26,8 @@ if TYPE_CHECKING:
         collect_placed,
     )
     from amicrawl.archive.index.derivatives.file import Publisher
-    from amicrawl.archive.index.lookup.once import looked_up
     from amicrawl.archive.index.lookup.server import CdxServer
-    from amicrawl.archive.index.lookup.source import open_sources
+    from amicrawl.archive.index.lookup.source import looked_up, open_sources
     from amicrawl.archive.index.merging.merge import Merged, merge
     from amicrawl.archive.index.merging.spark import merge_on_spark
     from amicrawl.archive.index.sidecar.detectors import installed_detectors

@@ -11,8 +11,14 @@ from os import SEEK_END
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from amicrawl.archive.report.crawl_figures import CrawlFigures, add_batch
-from amicrawl.archive.report.index_batches import COLUMNS, ROWS, batch_of, without_nulls
+from amicrawl.archive.report.crawl_figures import (
+    COLUMNS,
+    ROWS,
+    CrawlFigures,
+    add_batch,
+    batch_of,
+    without_nulls,
+)
 from amicrawl.record import opened_index_files, row_in
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from amicrawl.archive.arrow_texts import numbers_of
 from amicrawl.archive.lines import LineSort, octet_blocks
 from amicrawl.archive.steady_memory import collector_at_rest, steady_memory
 from amicrawl.archive.table.block_rows import rows_of_block
-from amicrawl.archive.table.hosts import list_version
 from amicrawl.archive.table.ordering import (
     NotInOrderError,
     blocks_in_order,
@@ -33,6 +32,7 @@ from amicrawl.archive.table.ordering import (
     sorted_blocks,
 )
 from amicrawl.archive.table.schema import EOT, MONTH_PREFIX, NOWHERE, SCHEMA_VERSION, CapturePlace
+from amicrawl.archive.table.url_columns import list_version
 from amicrawl.archive.table.writer import FILE_ROWS, TableWriter, seal
 from amicrawl.directory_lock import DirectoryLock
 from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably, replace_file

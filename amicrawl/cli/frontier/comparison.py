@@ -25,11 +25,10 @@ from amicrawl.errors import InputError
 from amicrawl.meguri import partition_in, string_at
 from amicrawl.meguri.format.difference import head_differences, row_differences
 from amicrawl.meguri.format.faults import Malformed
-from amicrawl.meguri.format.further import BEGIN
 from amicrawl.meguri.format.header import TRAILER_SIZE, unpack_trailer
 from amicrawl.meguri.format.manifest import Manifest, ManifestEntry, read_manifest, write_manifest
 from amicrawl.meguri.format.reader import FrontierFile
-from amicrawl.meguri.format.strings import annex_at
+from amicrawl.meguri.format.strings import BEGIN, annex_at
 from amicrawl.terminal import harmless
 
 if TYPE_CHECKING:

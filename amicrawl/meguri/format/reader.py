@@ -22,12 +22,12 @@ from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.codec import decompressed
 from amicrawl.meguri.format.faults import FileFault, Malformed
 from amicrawl.meguri.format.footer import Footer, Region, RegionId, Statistics, parse_footer
-from amicrawl.meguri.format.further import FURTHER, checksums_in, further_path, meta_without
 from amicrawl.meguri.format.header import HEADER_SIZE, LEAST_SIZE, TRAILER_SIZE, Header, unpack_trailer
 from amicrawl.meguri.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.meguri.format.page import PageHeader, PageKind, check_header, read_payload
 from amicrawl.meguri.format.schedule import decode_schedule, most_schedule_bytes
 from amicrawl.meguri.format.schema import HOST_COLUMNS, URL_COLUMNS
+from amicrawl.meguri.format.strings import FURTHER, checksums_in, further_path, meta_without
 from amicrawl.meguri.format.table_reader import BlockReader, TableReader
 from amicrawl.meguri.format.writer import WriteOptions
 

@@ -4,7 +4,7 @@ A column is copied a page at a time, so that a partition may consist of views in
 files and be larger than memory. A page of a blob is compressed piece by piece; its header, and that of
 the file, say how long things are and are written last, over the zeros that keep their place. What is
 kept in memory besides is what the footer says of each page, and four bytes for each scheduled row where
-a schedule is made. Strings that are more than one file can hold go on in further files (`further`).
+a schedule is made. Strings that are more than one file can hold go on in further files (`strings`).
 
 The same partition gives the same bytes, under Zstandard as long as its library stays the same.
 """
@@ -33,7 +33,6 @@ from amicrawl.meguri.format.footer import (
     bytes_per_url,
     encode_footer,
 )
-from amicrawl.meguri.format.further import BEGIN, further_path, meta_with
 from amicrawl.meguri.format.header import HEADER_SIZE, Flag, Header, pack_trailer
 from amicrawl.meguri.format.layout import BLOB_FREE, FLAG_OF_REGION, most_blob, most_rows
 from amicrawl.meguri.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
@@ -41,6 +40,7 @@ from amicrawl.meguri.format.page import MOST_BYTES, PageHeader, PageKind, Zone, 
 from amicrawl.meguri.format.partition import KeyOrder, Partition, columns_of
 from amicrawl.meguri.format.schedule import plan_schedule
 from amicrawl.meguri.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Codec, Column
+from amicrawl.meguri.format.strings import BEGIN, further_path, meta_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

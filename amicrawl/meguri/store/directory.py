@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from amicrawl.disk import OPEN_SUFFIX
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.meguri.format.further import NAMED
+from amicrawl.meguri.format.strings import NAMED
 from amicrawl.meguri.store.journal import FIRST_LSN, TAIL_SUFFIX
 from amicrawl.meguri.store.logs import replay_logs
 from amicrawl.meguri.store.superblock import SUPERBLOCK_NAME, SUPERBLOCK_SIZE, decode_superblock

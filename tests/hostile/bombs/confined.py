@@ -31,7 +31,7 @@ MEMORY = 640 << 20
 
 _BY_PACKAGE = {
     "amicrawl": "cli crawlfile discovery.css discovery.kinds",
-    "amicrawl.archive.index": "derivatives.links derivatives.wat_wet lookup.once wacz.package",
+    "amicrawl.archive.index": "derivatives.links derivatives.wat_wet lookup.source wacz.package",
     "amicrawl.archive.report": "parquet reading",
     "amicrawl.archive.table": "query read_only_sql",
     "amicrawl.cli": (

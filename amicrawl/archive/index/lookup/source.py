@@ -6,17 +6,20 @@ that has none is thought to be cut into stretches of 256 KiB from the beginning 
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import islice
 from typing import TYPE_CHECKING, Protocol
 
+from amicrawl.archive.index.lookup.query import count_pages, response_lines
+from amicrawl.archive.index.lookup.request import request_of
 from amicrawl.archive.index.zipnum.cluster import Cluster
 from amicrawl.archive.index.zipnum.writer import idx_path_of
 from amicrawl.archive.lines import SortedLines, refuse_archive
 from amicrawl.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 STRETCH = 256 * 1024
@@ -137,3 +140,17 @@ def _sources_in(directory: Path) -> Iterator[IndexSource]:
     for path in files:
         if idx_path_of(path) not in clusters:
             yield SortedFile(path)
+
+
+def looked_up(parameters: Mapping[str, Sequence[str]], paths: Sequence[Path]) -> Iterator[bytes]:
+    """Return the lines in the indexes *paths* that *parameters* request, or how many pages they have.
+
+    Raises UsageError for parameters that say nothing, InputError where there is no index.
+    """
+    request = request_of(parameters)
+    sources = open_sources(paths)
+    if not request.counts_pages:
+        return response_lines(request, sources)
+    found = count_pages(request, sources)
+    said = {"pages": found.pages, "pageSize": found.page_size, "blocks": found.blocks}
+    return iter([json.dumps(said).encode() + b"\n"])
