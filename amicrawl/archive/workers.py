@@ -23,6 +23,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from amicrawl.errors import DamagedFileError, InputError, OutputError, UsageError
+from amicrawl.interpreter import ENDING, signals_for_later
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
@@ -130,11 +131,14 @@ class _Worker(Generic[Job]):
 
     def __init__(self, work: Callable[..., Any]) -> None:
         import multiprocessing  # noqa: PLC0415
+        from multiprocessing import resource_tracker  # noqa: PLC0415
 
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process: SpawnProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
-        with _no_main_module():
+        # The first process would start it, and have signals come through.
+        resource_tracker.ensure_running()
+        with signals_for_later(), _no_main_module():
             self._process.start()
         theirs.close()
         self._task: _Task[Job] | None = None
@@ -218,6 +222,7 @@ def _ending(code: int | None) -> str:
 def _serve(connection: Connection, work: Callable[[Any, Callable[[Any], None]], Any]) -> None:
     """Be a worker: take jobs from *connection* until there are no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the one that started us decides
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import time
@@ -13,6 +14,9 @@ from amicrawl.archive.workers import JobDone, JobProgress, Lost, run_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
+
+    import pytest
 
 
 def fate(job: str, tell: Callable[[Any], None]) -> str:
@@ -51,6 +55,23 @@ def test_no_process_is_left_when_nobody_waits_for_the_rest() -> None:
     assert isinstance(told, JobProgress)
     running.close()
     assert not _is_alive(told.message)
+
+
+def test_ctrl_c_is_left_to_the_one_that_started_a_process_from_its_first_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal sends it to all; a process that was loading modules printed where it stood."""
+    (tmp_path / "interrupted.py").write_text(
+        "import multiprocessing, os, signal\n"
+        "if multiprocessing.current_process().name != 'MainProcess':\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+        "def work(job, tell):\n"
+        "    return job\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    work = importlib.import_module("interrupted").work
+    heard = list(run_jobs(["one", "two"], work, processes=2))
+    assert Counter(heard) == Counter([JobDone("one", "one"), JobDone("two", "two")])
 
 
 def own_number(_: str, tell: Callable[[Any], None]) -> None:
