@@ -162,18 +162,27 @@ def wait_until(holds: Callable[[], bool]) -> None:
         time.sleep(1)
 
 
-def nearest(colours: np.ndarray, palette: np.ndarray) -> np.ndarray:
-    """Return for each of *colours* the place of the one in *palette* that is most like it."""
+def distances(colours: np.ndarray, palette: np.ndarray) -> np.ndarray:
+    """Return how far each of *colours* is from each of *palette*, squared."""
     parts = [
         np.stack([some >> 16, some >> 8 & 255, some & 255], axis=-1).astype(np.int32)
         for some in (colours, palette)
     ]
-    return np.concatenate(
-        [
-            ((chunk[:, None] - parts[1][None]) ** 2).sum(axis=-1).argmin(axis=-1)
-            for chunk in np.array_split(parts[0], max(len(colours) // 512, 1))
-        ]
-    )
+    squares: np.ndarray = ((parts[0][:, None] - parts[1][None]) ** 2).sum(axis=-1)
+    return squares
+
+
+def fewer(colours: np.ndarray, indices: np.ndarray, counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return a palette of 256 of *colours*, and *indices* into it instead of those into *colours*.
+
+    The 160 that are painted most, and then those that would be changed most: a mark of a legend has
+    fewer pixels than the edges of letters have in any of their greys.
+    """
+    kept = np.argsort(counts)[::-1][:160]
+    for _ in range(6):
+        lost = distances(colours, colours[kept]).min(axis=-1) * counts
+        kept = np.union1d(kept, np.argsort(lost)[::-1][:16][np.sort(lost)[::-1][:16] > 0])
+    return colours[kept], distances(colours, colours[kept]).argmin(axis=-1)[indices]
 
 
 def small_png(page: Page, picture: bytes) -> bytes:
@@ -185,9 +194,7 @@ def small_png(page: Page, picture: bytes) -> bytes:
         pixels[..., 0].astype(np.uint32) << 16 | pixels[..., 1].astype(np.uint32) << 8 | pixels[..., 2]
     )
     colours, indices, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    kept = np.sort(np.argsort(counts)[::-1][:256])
-    indices = nearest(colours, colours[kept])[indices]
-    colours = colours[kept]
+    colours, indices = fewer(colours, indices, counts)
     palette = b"".join(int(colour).to_bytes(3, "big") for colour in colours)
     lines = indices.reshape(height, width).astype(np.uint8)
     raw = b"".join(b"\0" + line.tobytes() for line in lines)

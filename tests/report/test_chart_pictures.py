@@ -38,7 +38,13 @@ CLASSES = {"ok": "s2", "bad": "s5"}
 
 
 @pytest.fixture(scope="module")
-def painted() -> Iterator[Callable[[str], dict[str, NDArray[np.bool_]]]]:
+def browser() -> Iterator[Browser]:
+    with chromium() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def painted(browser: Browser) -> Callable[[str], dict[str, NDArray[np.bool_]]]:
     """A function that paints a chart; returns which pixels have each colour, by row and column."""
 
     def paint(chart: str) -> dict[str, NDArray[np.bool_]]:
@@ -51,9 +57,7 @@ def painted() -> Iterator[Callable[[str], dict[str, NDArray[np.bool_]]]]:
             name: np.abs(pixels - np.array(colour)).sum(axis=2) < 20 for name, colour in COLOURS.items()
         }
 
-    browser: Browser
-    with chromium() as browser:
-        yield paint
+    return paint
 
 
 def heights(pixels: NDArray[np.bool_], columns: int) -> list[int]:
@@ -108,3 +112,18 @@ def test_areas_of_a_treemap_are_as_large_as_their_values(
     areas = [int(pixels[name].sum()) for name in ("ok", "bad", "bar")]
     assert shares(areas) == pytest.approx([0.5, 0.3, 0.2], abs=0.01)
     assert sum(areas) == pytest.approx(WIDTH * 340, rel=0.02), "they fill the chart"
+
+
+def test_a_name_that_is_longer_than_its_box_ends_in_an_ellipsis(browser: Browser) -> None:
+    long = "media." + 6 * "coastal-archive." + "example"
+    chart = treemap(
+        {long: [Leaf(f"/{long}/", "", 40), Leaf("/", "", 20)], "b": [Leaf("b", "", 60)]}, "Tree"
+    )
+    page = browser.new_page(viewport={"width": WIDTH, "height": 400})
+    page.set_content(f"<!doctype html><style>{STYLES}</style>{chart}")
+    measured = "e => [e.scrollWidth > e.clientWidth, getComputedStyle(e).textOverflow, e.clientWidth]"
+    for name, *expected in ((long, True, 300), (f"/{long}/", True, 200), ("b", False, 300)):
+        is_cut, overflow, width = page.get_by_text(name, exact=True).evaluate(measured)
+        assert overflow == "ellipsis"
+        assert [is_cut, width] == [expected[0], pytest.approx(expected[1], abs=1)], name
+    page.close()

@@ -252,7 +252,7 @@ def test_a_treemap_names_a_group_once_and_its_leaves_below() -> None:
         "a.example": [Leaf("/news/", "", 60), Leaf("/maps/", "", 40)],
         "b.example": [Leaf("b.example", "", 90)],
     }
-    texts = re.findall(r"<text[^>]*>([^<]*)</text>", treemap(groups, "x"))
+    texts = re.findall(r"<div[^>]*>([^<]*)</div>", treemap(groups, "x"))
     assert sorted(texts) == ["/maps/", "/news/", "a.example", "b.example"]
 
 

@@ -198,7 +198,7 @@ def treemap(groups: Mapping[str, Sequence[Leaf]], label: str) -> Markup:
             # The first line of a group is that of its name.
             left = place[3] - (_LINE if place[1] == box[1] else 0.0)
             is_named = leaf.name != name and place[2] >= _LEAST_NAMED[0] and left >= _LEAST_NAMED[1]
-            text = element("text", {"x": 6, "y": f"{place[3] - 7:.1f}"}, leaf.name) if is_named else ""
+            text = _line_of(leaf.name, place[3] - _LINE - 3) if is_named else ""
             whole: dict[str, object] = {
                 "width": "100%",
                 "height": "100%",
@@ -207,9 +207,21 @@ def treemap(groups: Mapping[str, Sequence[Leaf]], label: str) -> Markup:
             title = element("title", None, leaf.title)
             parts.append(element("svg", _placed(place), element("rect", whole, title), text))
         if box[2] >= _LEAST_NAMED[0] and box[3] >= _LEAST_NAMED[1]:
-            text = element("text", {"x": 6, "y": 15, "class": "name"}, name)
-            parts.append(element("svg", {**_placed(box), "class": "over"}, text))
+            parts.append(element("svg", {**_placed(box), "class": "over"}, _line_of(name, 1, "name")))
     return _svg(int(_TREEMAP[1]), label, parts)
+
+
+def _line_of(text: str, top: float, css: str | None = None) -> Markup:
+    """Return *text* on one line of its box; what has no room there becomes an ellipsis.
+
+    SVG has no ellipses: a host name that is cut at the edge would look like another one.
+    """
+    line = element("div", {"class": css}, text)
+    return element(
+        "foreignObject",
+        {"y": f"{top:.1f}", "width": "100%", "height": f"{_LINE:.0f}", "class": "line"},
+        line,
+    )
 
 
 def _placed(box: _Box) -> dict[str, object]:
