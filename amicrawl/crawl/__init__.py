@@ -1,6 +1,7 @@
 """The Scrapy side of a crawl: add-on, scheduler, dispatcher, handlers and pipelines.
 
-Called, as `amicrawl.crawl(...)`, the room is the function of the Python interface (docs/api.md).
+Called, as `amicrawl.crawl(...)`, the room is the function of the Python interface: its arguments are
+those that `help(amicrawl.api.crawl)` shows (docs/api.md).
 """
 
 import sys
@@ -56,6 +57,7 @@ class _Room(ModuleType):
     """The room as a module: a package has one name for a room and for the function `amicrawl.crawl`."""
 
     def __call__(self, *arguments: Any, **settings: Any) -> Any:
+        """Crawl, as `amicrawl.api.crawl` does: `help` of that shows what it takes."""
         return import_module("amicrawl.api").crawl(*arguments, **settings)
 
 

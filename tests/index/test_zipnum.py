@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
-from typing import TYPE_CHECKING
+import resource
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -25,9 +26,6 @@ from amicrawl.archive.index.zipnum.writer import WrittenCluster, write_zipnum
 from amicrawl.archive.lines.sorted_lines import SortedLines
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 EVERYTHING = (b'"', b"\xff")
 
@@ -331,6 +329,17 @@ def test_what_cannot_be_searched_is_refused_with_what_to_do(tmp_path: Path) -> N
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="holds neither"):
         open_sources([tmp_path / "empty"])
+
+
+def test_more_indexes_than_a_process_may_open_are_refused_with_what_to_do(tmp_path: Path) -> None:
+    paths = [plain(pages(3), tmp_path / f"{number}.cdxj") for number in range(200)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 32, hard))
+    try:
+        with pytest.raises(InputError, match="Make one of them, with amicrawl cdx zipnum"):
+            open_sources(paths)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_an_index_of_blocks_in_another_order_is_refused(tmp_path: Path) -> None:

@@ -101,10 +101,10 @@ def blocks_in_order(
     while active := [file for file in active if file.has_lines()] or begin(0):
         least = min(file.last_line() for file in active)
         while waiting and waiting[-1][0] < least:
+            if len(active) == MOST_MERGED:
+                raise NotInOrderError
             active += begin(len(active))
             least = min(least, active[-1].last_line())
-        if len(active) > MOST_MERGED:
-            raise NotInOrderError
         if len(active) > 1:
             merged += _up_to(least, active)
         # What a few lines take to be read as a block is more than what the lines take.

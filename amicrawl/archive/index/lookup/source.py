@@ -6,6 +6,7 @@ that has none is thought to be cut into stretches of 256 KiB from the beginning 
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from itertools import islice
@@ -114,7 +115,15 @@ def open_sources(paths: Sequence[Path]) -> list[IndexSource]:
 
     Raises InputError where one is missing, holds no index or cannot be searched.
     """
-    return [source for path in paths for source in _sources_of(path)]
+    try:
+        return [source for path in paths for source in _sources_of(path)]
+    except InputError as error:
+        if not isinstance(error.__cause__, OSError) or error.__cause__.errno != errno.EMFILE:
+            raise
+        raise InputError(
+            "There are more indexes than this process may have open. Make one of them, with amicrawl "
+            "cdx zipnum, or allow more open files (ulimit -n)."
+        ) from error
 
 
 def _sources_of(path: Path) -> Iterator[IndexSource]:
