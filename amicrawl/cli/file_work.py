@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.archive.index import (
-    Failed,
-    FileJob,
-    collect,
-    collect_by,
-    collect_file,
-)
+from amicrawl.api import index_by
+from amicrawl.archive.index import Failed, FileJob, collect
 from amicrawl.archive.lines import Compat
 from amicrawl.cli.options import process_count, resumable
 from amicrawl.errors import ExitCode
@@ -106,8 +100,7 @@ def do_files(
     screen: Screen,
     *,
     processes: int,
-    is_claimed: bool = False,
-    again: bool = False,
+    is_claimed: bool,
 ) -> Collected:
     """Do *jobs*, each with one product; *screen* shows what comes of each.
 
@@ -119,12 +112,7 @@ def do_files(
         if is_claimed:
             collected = collect(jobs, processes=processes, show=screen.show, came=screen.came)
         else:
-            run = None
-            if processes > 1 and len(jobs) > 1:
-                from amicrawl.archive.workers import run_jobs  # noqa: PLC0415  # one process does without
-
-                run = partial(run_jobs, work=collect_file, processes=processes)
-            collected = collect_by(run, jobs, show=screen.show, came=screen.came, again=again)
+            collected = index_by(jobs, processes=processes, show=screen.show, came=screen.came)
     screen.end()
     return collected
 

@@ -31,9 +31,9 @@ _FILE = "scrapy.cfg"
 _ADDON = "amicrawl.crawl.addon.ArchiveAddon"
 
 
-def project_directory(start: Path | None = None) -> Path | None:
-    """Return the directory of the project around *start*, or the working directory; None without."""
-    start = (start or Path.cwd()).absolute()
+def project_directory() -> Path | None:
+    """Return the directory of the project around the working directory; None without."""
+    start = Path.cwd()
     return next((place for place in (start, *start.parents) if (place / _FILE).exists()), None)
 
 

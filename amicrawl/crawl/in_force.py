@@ -36,9 +36,9 @@ class Layer:
 class InForce:
     """What is in force in one crawl."""
 
-    def __init__(self, config: CrawlConfig, *, random: Random | None = None) -> None:
+    def __init__(self, config: CrawlConfig) -> None:
         self._config = config
-        self.random = random or Random()  # noqa: S311  # no secret
+        self.random = Random()  # noqa: S311  # no secret
         self.of_job = Layer()
         self.of_files = Layer()
         self._strongest_first = (self.of_files, self.of_job)

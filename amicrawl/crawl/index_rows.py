@@ -66,13 +66,13 @@ def rows_from(directory: Path, first: int, columns: Sequence[str] = _COLUMNS) ->
                 first = max(0, first - batch.num_rows)
 
 
-def rows_of_ami(paths: Sequence[Path], columns: Sequence[str] = _COLUMNS) -> Iterator[Any]:
+def rows_of_ami(paths: Sequence[Path]) -> Iterator[Any]:
     """Yield the rows of the indexes *paths* of ami."""
     from amicrawl.record import opened_index  # noqa: PLC0415
 
     for path in paths:
         with opened_index(path, is_ours=False) as table:
-            yield from _batches(table, columns)
+            yield from _batches(table, _COLUMNS)
 
 
 def _batches(

@@ -82,12 +82,12 @@ def reconcile(
     directory: Path,
     *,
     lost_urls: list[str],
-    rows_added: int = 0,
+    rows_added: int,
     key_of: KeyOf,
     ours: Ours,
-    following: Following | None = None,
-    reads: bool = False,
-    requested_again: int = 0,
+    following: Following | None,
+    reads: bool,
+    requested_again: int,
 ) -> Reconciled:
     """Make *partition* agree with the index in *directory*, before a frontier is built on it.
 

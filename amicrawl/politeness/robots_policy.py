@@ -41,6 +41,7 @@ LONGEST_UNREACHED = 3600.0
 """Seconds after which a robots.txt that could not be had is requested again."""
 _PASS = 3600.0
 _MOST_PASSES = 5
+_MOST_FAILURES = 5
 _LONGEST_STALE = 30 * 24 * 3600.0  # RFC 9309, 2.3.1.4 calls this "a reasonably long period"
 
 _DEFAULT_PORT = {"http": 80, "https": 443}
@@ -121,7 +122,7 @@ def judge_robots(
     agent: str | bytes,
     max_age: float | None = None,
     previous: RobotsVerdict | None = None,
-    most_failures: int = 5,
+    most_failures: int = _MOST_FAILURES,
 ) -> RobotsVerdict:
     """Return what an exchange for robots.txt means.
 
@@ -141,15 +142,13 @@ def judge_robots(
     return _without_response(now, previous, most_failures=most_failures)
 
 
-def judge_absence(
-    *, now: float, previous: RobotsVerdict | None = None, most_failures: int = 5
-) -> RobotsVerdict:
+def judge_absence(*, now: float, previous: RobotsVerdict | None = None) -> RobotsVerdict:
     """Return the verdict for a host that cannot be reached: no such name, or no connection.
 
     Known rules stay in force. Without any, the page itself may be tried, which fails for the
     same reason and says so; see `RobotsVerdict.is_pass`.
     """
-    verdict = _without_response(now, previous, most_failures=most_failures)
+    verdict = _without_response(now, previous, most_failures=_MOST_FAILURES)
     if verdict.rules is not None:
         return verdict
     return RobotsVerdict(Access.ALLOW_ALL, now + _PASS, failures=verdict.failures)

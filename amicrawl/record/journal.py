@@ -184,15 +184,14 @@ class DamagedLine:
 
 
 def read_rows(
-    path: Path, *, on_damage: Callable[[DamagedLine], None], limit: int = LINE_LIMIT, start: int = 0
+    path: Path, *, on_damage: Callable[[DamagedLine], None], limit: int = LINE_LIMIT
 ) -> Iterator[RowTuple]:
     """Yield the rows of the journal *path* in order; what holds none goes to *on_damage*.
 
-    The first line is the one at the offset *start*. A line of more than *limit* bytes is not read into
-    memory; it counts as damaged.
+    A line of more than *limit* bytes is not read into memory; it counts as damaged.
     """
     with path.open("rb") as stream:
-        yield from rows_in(stream, on_damage=on_damage, limit=limit, start=start)
+        yield from rows_in(stream, on_damage=on_damage, limit=limit)
 
 
 def rows_in(
@@ -202,7 +201,7 @@ def rows_in(
     limit: int = LINE_LIMIT,
     start: int = 0,
 ) -> Iterator[RowTuple]:
-    """Yield the rows of a journal that is open as *stream*, as `read_rows` does."""
+    """Yield the rows of a journal that is open as *stream*, from *start* on, as `read_rows` does."""
     offset = stream.seek(start)
     while line := stream.readline(limit):
         size = len(line)

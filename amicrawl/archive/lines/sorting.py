@@ -119,14 +119,12 @@ def merged(runs: list[IO[bytes]], *, memory: int = MEMORY) -> Iterator[bytes]:
 
 
 @contextmanager
-def merged_files(
-    paths: Sequence[Path], *, memory: int = MEMORY, scratch: Path, disk: Disk | None = None
-) -> Iterator[Iterator[bytes]]:
+def merged_files(paths: Sequence[Path], *, scratch: Path) -> Iterator[Iterator[bytes]]:
     """Give the lines of *paths*, files that are each in byte order, as one stream in byte order.
 
     However many they are, no more than 128 are open at a time; what that takes goes to *scratch*.
     """
-    runs = _Runs(scratch, memory=memory, disk=disk or Disk())
+    runs = _Runs(scratch, memory=MEMORY, disk=Disk())
     with runs.open_files:
         for path in paths:
             if len(runs.files) >= _MOST_RUNS:
@@ -239,13 +237,11 @@ class Written(NamedTuple):
     """In bytes."""
 
 
-def write_lines(
-    lines: Iterable[bytes], path: Path, *, legend: bytes = b"", packed: bool = False, disk: Disk
-) -> Written:
-    """Write *lines* behind *legend* to *path*, which has its name only once it is whole."""
+def write_lines(lines: Iterable[bytes], path: Path, *, packed: bool = False, disk: Disk) -> Written:
+    """Write *lines* to *path*, which has its name only once it is whole."""
     file = OutputFile.replacing(path, disk=disk)
     try:
-        return _write(file, lines, legend, packed=packed)
+        return _write(file, lines, b"", packed=packed)
     finally:
         file.close()
 

@@ -281,7 +281,7 @@ GROUP BY ALL
 """  # noqa: S608  # numbers of ours
 
 
-def count_narrow(paths: Sequence[str], *, threads: int = 2) -> Counts:
+def count_narrow(paths: Sequence[str]) -> Counts:
     """Return the counts of the tables *paths* that need no key; hosts, URLs and the like stay empty.
 
     Raises InputError for what is not a table, DamagedFileError for what cannot be read, UsageError for
@@ -292,7 +292,7 @@ def count_narrow(paths: Sequence[str], *, threads: int = 2) -> Counts:
     counts = Counts()
     if any(map(is_uri, paths)):
         raise UsageError("--quick reads files of this machine only. Leave it out for URIs.")
-    with duckdb.connect(config={"threads": threads}) as connection:
+    with duckdb.connect(config={"threads": 2}) as connection:
         for file, _ in chain.from_iterable(map(files_of, paths)):
             path = file.as_path
             _check_narrow(path)

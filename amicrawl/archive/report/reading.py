@@ -67,7 +67,6 @@ def read_counts(
     *,
     rules: str = CORRECTED,
     kind: str | None = None,
-    threads: int = 2,
     progress: Progress = lambda *_: None,
 ) -> ReadingProgress:
     """Count the inputs *names*, paths and URIs, one after the other; `-` stands for standard input.
@@ -75,7 +74,7 @@ def read_counts(
     Arguments and errors are those of `files_of` and `count_files`.
     """
     files = list(chain.from_iterable(map(files_of, names)))
-    return count_files(files, rules=rules, kind=kind, threads=threads, progress=progress)
+    return count_files(files, rules=rules, kind=kind, progress=progress)
 
 
 def count_files(

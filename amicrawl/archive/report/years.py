@@ -87,7 +87,7 @@ class Years:
                 row[at] += 1
                 row[at + _SIZES] += size
 
-    def absorb_line(self, line: str, *, fold: Callable[[str], str] = str, yearly: bool = False) -> None:
+    def absorb_line(self, line: str, *, fold: Callable[[str], str], yearly: bool) -> None:
         """Count what a line of such a summary has; ValueError where it is none."""
         key, _, text = line.partition(" ")
         try:
@@ -186,7 +186,7 @@ def format_of(line: str) -> str | None:
 
 
 def count_years(
-    lines: Iterable[str], years: Years, *, form: str, monthly: bool = False, full_host: bool = False
+    lines: Iterable[str], years: Years, *, form: str, monthly: bool, full_host: bool
 ) -> dict[str, int]:
     """Count *lines* of the format *form* into *years*, and return lines that were skipped by reason."""
     skipped: dict[str, int] = {}

@@ -106,14 +106,12 @@ def save(
     raise OutputError(f"{directory} changes too fast to be copied.")
 
 
-def ship_state(
-    directory: Path, url: str, *, disk: Disk, stopped: Callable[[], bool] = lambda: False
-) -> None:
+def ship_state(directory: Path, url: str, *, disk: Disk) -> None:
     """Copy the sealed state of the partition in *directory* to *url*, and read it back.
 
     Raises AmicrawlError where that fails.
     """
-    save(directory, url, disk=disk, stopped=stopped, files=state_files, is_read_back=True)
+    save(directory, url, disk=disk, stopped=lambda: False, files=state_files, is_read_back=True)
 
 
 def serial_of(url: str, *, disk: Disk) -> int:

@@ -125,7 +125,7 @@ class Account:
     """The last rows that were requested, as many as a log keeps, in the order of the index."""
 
 
-def account_of(directory: Path, *, most: int = MOST_ENTRIES) -> Account | None:
+def account_of(directory: Path) -> Account | None:
     """Return the account of the job whose crawl into *directory* has ended; None without an index.
 
     Reads all of the index. Raises InputError where it cannot be read as one, and OSError.
@@ -136,7 +136,7 @@ def account_of(directory: Path, *, most: int = MOST_ENTRIES) -> Account | None:
     with path.open("rb") as index:
         figures = figures_in(index)
         index.seek(0)
-        return Account(figures, _last_downloads(index, most))
+        return Account(figures, _last_downloads(index, MOST_ENTRIES))
 
 
 def settle(store: JobStore, ident: str, token: int, account: Account, unsent: Sequence[str] = ()) -> int:

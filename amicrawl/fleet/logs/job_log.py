@@ -337,13 +337,12 @@ def trim_log(
     store: JobStore,
     ident: str,
     *,
-    gap: int = GAP,
     most_entries: int = MOST_ENTRIES,
     most_bytes: int = MOST_BYTES,
 ) -> int:
     """Trim one log; return how many entries went."""
     keys = [store.keys.job(ident), store.keys.log(ident)]
-    return max(int(store.scripts("trim", keys=keys, args=[gap, most_entries, most_bytes])), 0)
+    return max(int(store.scripts("trim", keys=keys, args=[GAP, most_entries, most_bytes])), 0)
 
 
 def _readable(store: JobStore, ident: str, found: list[tuple[float, str]]) -> list[Logged]:

@@ -31,6 +31,7 @@ RESULT = "answer.json"
 CAPTURES = "captures"
 
 _LARGEST = 256 << 20
+_BLOCK = 4 << 20
 
 
 def directory_of(number: int) -> str:
@@ -68,12 +69,12 @@ def unpacked(text: str) -> str:
     return base64.b64decode(text, validate=True).decode("utf-8", "surrogateescape")
 
 
-def copy_file(bucket: Bucket, name: str, path: Path, *, block: int = 4 << 20) -> None:
+def copy_file(bucket: Bucket, name: str, path: Path) -> None:
     """Put the file *path* under *name*. Raises OSError."""
 
     def blocks() -> Iterator[bytes]:
         with path.open("rb") as stream:
-            while read := stream.read(block):
+            while read := stream.read(_BLOCK):
                 yield read
 
     bucket.write(name, blocks(), size=path.stat().st_size)

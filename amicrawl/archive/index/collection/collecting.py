@@ -174,8 +174,8 @@ def collect_by(
     run: Run | None,
     jobs: Sequence[FileJob],
     *,
-    show: Callable[[RunState], None] = lambda _: None,
-    came: Callable[[FileJob, FileOutcome | Failed], None] = lambda _job, _came: None,
+    show: Callable[[RunState], None],
+    came: Callable[[FileJob, FileOutcome | Failed], None],
     again: bool = False,
     disk: Disk | None = None,
 ) -> Collected:

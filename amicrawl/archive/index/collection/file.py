@@ -51,6 +51,7 @@ MOST_LOSSES = 1000
 _COLLECTED_EVERY = 1000
 """Records after which memory that is held in cycles is looked for."""
 _REPORTED_EVERY = 0.25
+_PATIENCE = 30.0
 """Seconds between two reports of the progress."""
 
 
@@ -195,15 +196,15 @@ def _claimed(directory: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def wait_for_others(directory: Path, *, patience: float = 30.0) -> bool:
+def wait_for_others(directory: Path) -> bool:
     """Wait until no process writes products: workers outlive a killed parent for a moment.
 
-    Returns False where one still does after *patience* seconds.
+    Returns False where one still does after half a minute.
     """
     with explained(directory, "opened"):
         descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        until = time.monotonic() + patience
+        until = time.monotonic() + _PATIENCE
         while not _lock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB):
             if time.monotonic() > until:
                 return False

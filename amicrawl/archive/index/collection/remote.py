@@ -75,9 +75,9 @@ def collect_placed(
     *,
     processes: int,
     master: str | None,
-    show: Callable[[RunState], None] = lambda _: None,
-    came: Callable[[PlacedJob, FileOutcome | Failed], None] = lambda _job, _came: None,
-    again: bool = False,
+    show: Callable[[RunState], None],
+    came: Callable[[PlacedJob, FileOutcome | Failed], None],
+    again: bool,
 ) -> Collected:
     """Make what *jobs* request, as far as it is not there; see `collect_by`.
 
