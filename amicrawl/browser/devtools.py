@@ -1,4 +1,4 @@
-"""One page over the DevTools protocol, for what Playwright has no calls.
+"""Pages over the DevTools protocol, for what Playwright has no calls.
 
 The page signs in to the proxy, its navigation is watched, and scripts of ours run in it: in a world of
 their own, which what the page's scripts do to its window cannot reach.
@@ -16,12 +16,45 @@ from playwright.async_api import Error
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.async_api import CDPSession, Page
+    from playwright.async_api import Browser, CDPSession, Page
 
     from amicrawl.browser.proxy import Pass
 
 STUCK = 5.0
 """Seconds within which a page has to evaluate the simplest expression."""
+
+
+class Commands:
+    """Sends commands over a *session* whose replies are of no interest."""
+
+    def __init__(self, session: CDPSession) -> None:
+        self._session = session
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def send(self, method: str, parameters: dict[str, Any]) -> None:
+        """Send a command; what it is for may be over by then."""
+        task = asyncio.ensure_future(self._sent(method, parameters))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _sent(self, method: str, parameters: dict[str, Any]) -> None:
+        with contextlib.suppress(Error):
+            await self._session.send(method, parameters)
+
+
+async def close_crashed_pages(browser: Browser) -> None:
+    """Have each page of *browser* closed whose process dies from now on.
+
+    Playwright does not notice that of a page which it does not listen to yet, and would wait for it.
+    """
+    session = await browser.new_browser_cdp_session()
+    commands = Commands(session)
+    session.on(
+        "Target.targetCrashed",
+        lambda event: commands.send("Target.closeTarget", {"targetId": event["targetId"]}),
+    )
+    # Of pages alone: to close a frame whose process died would close the page that it is in.
+    await session.send("Target.setDiscoverTargets", {"discover": True, "filter": [{"type": "page"}]})
 
 
 class SignedIn:
@@ -32,7 +65,7 @@ class SignedIn:
         self.frame = frame
         self._given = given
         self._may_go: Callable[[str], bool]
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._commands = Commands(session)
 
     @classmethod
     async def to(cls, page: Page, given: Pass) -> SignedIn:
@@ -77,9 +110,9 @@ class SignedIn:
         # No document is a redirect: what redirects is Chromium, to https, for hosts on its list.
         is_new = event.get("frameId") == self.frame and not event.get("redirectedRequestId")
         if is_new and not self._may_go(url):
-            self._send("Fetch.failRequest", {**number, "errorReason": "Aborted"})
+            self._commands.send("Fetch.failRequest", {**number, "errorReason": "Aborted"})
         else:
-            self._send("Fetch.continueRequest", number)
+            self._commands.send("Fetch.continueRequest", number)
 
     def _challenged(self, event: Any) -> None:
         # A server that requests a password is not the proxy, and gets none.
@@ -93,22 +126,10 @@ class SignedIn:
             if is_ours
             else {"response": "CancelAuth"}
         )
-        self._send(
+        self._commands.send(
             "Fetch.continueWithAuth",
             {"requestId": event["requestId"], "authChallengeResponse": credentials},
         )
-
-    def _send(self, method: str, parameters: dict[str, Any]) -> None:
-        task = asyncio.ensure_future(self._sent(method, parameters))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _sent(self, method: str, parameters: dict[str, Any]) -> None:
-        try:
-            await self.session.send(method, parameters)
-        except Error:
-            # The request, or the page, is over by now.
-            return
 
 
 class OwnWorld:

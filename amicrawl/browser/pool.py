@@ -171,6 +171,8 @@ class BrowserPool:
             self._driver = _newest(before, "run-driver")
 
     async def _start(self) -> None:
+        from amicrawl.browser.devtools import close_crashed_pages  # noqa: PLC0415  # imports Playwright
+
         assert self._playwright is not None
         before = _descendants()
         heap = max(64, self._config.browser_page_memory // 2 >> 20)
@@ -194,6 +196,7 @@ class BrowserPool:
             )
         finally:
             self._process = _newest(before, "--user-data-dir")
+        await close_crashed_pages(self._browser)
         self._opened = 0
         self._user_agent = self._own.agent_of(self._browser.version)
 

@@ -14,7 +14,7 @@ from playwright.async_api import Browser, async_playwright
 from amicrawl.browser.fields import OwnFields
 from amicrawl.browser.page import PageLife
 from amicrawl.browser.pool import FEATURES_OFF, BrowserPool
-from amicrawl.browser.proxy import BrowserRequest, ProxyReply
+from amicrawl.browser.proxy import BrowserRequest, Pass, ProxyReply
 from amicrawl.config import CrawlConfig
 from amicrawl.errors import UsageError
 
@@ -130,6 +130,45 @@ def test_a_page_that_chromium_takes_from_http_to_https_by_itself_is_shown() -> N
         return life.rendered.ended, life.rendered.text
 
     assert asyncio.run(shown()) == ("quiet", "https://example.dev/")
+
+
+def renderers() -> set[psutil.Process]:
+    found = set()
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if "--type=renderer" in " ".join(process.cmdline()):
+                found.add(process)
+    return found
+
+
+def test_a_page_whose_process_dies_before_the_page_is_open_has_crashed_at_once() -> None:
+    """Playwright waits for ever if that happens before it listens: at one in three of these moments."""
+
+    def kill_the_next(before: set[psutil.Process], until: float) -> None:
+        while not (new := renderers() - before) and time.monotonic() < until:
+            time.sleep(0.001)
+        for process in new:
+            process.kill()
+
+    async def lived(pool: BrowserPool) -> PageLife:
+        until = time.monotonic() + 9
+        life = PageLife("http://a.test/", NoExchanges(), until=until, screenshot=False)  # type: ignore[arg-type]
+        killing = asyncio.ensure_future(asyncio.to_thread(kill_the_next, renderers(), until))
+        async with pool.context() as context:
+            await life.live(context, Pass("name", "password"))
+        await killing
+        return life
+
+    async def ends() -> set[tuple[str, bool]]:
+        pool = new_pool()
+        await pool.ready()
+        try:
+            lives = [await lived(pool) for _ in range(10)]
+        finally:
+            await pool.close()
+        return {(life.rendered.ended, life.has_crashed) for life in lives}
+
+    assert asyncio.run(ends()) == {("it crashed", True)}
 
 
 def test_all_that_playwright_turns_off_is_off() -> None:
