@@ -137,6 +137,22 @@ def is_chunked(fields: Iterable[tuple[bytes, bytes]]) -> bool:
     return codings.rpartition(b",")[2].strip().lower() == b"chunked"
 
 
+def codings_of(fields: Iterable[tuple[bytes, bytes]]) -> bytes:
+    """Return what *fields* name of codings that a payload is in, comma-separated; empty for none.
+
+    In the order in which they were applied: content codings, then transfer codings. Chunked, which is
+    removed of a payload, may be among the latter.
+    """
+    content = transfer = b""
+    for name, value in fields:
+        lowered = name.lower()
+        if lowered == b"content-encoding":
+            content += b"," + value
+        elif lowered == b"transfer-encoding" and value.lower() != b"chunked":
+            transfer += b"," + value
+    return content + transfer
+
+
 def payload_blocks(fields: Iterable[tuple[bytes, bytes]], blocks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the payload in *blocks*, a body whose header fields are *fields*."""
     return unchunk(blocks) if is_chunked(fields) else iter(blocks)

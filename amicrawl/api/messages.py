@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.discovery import charset_of, decoded
 from amicrawl.errors import InputError
-from amicrawl.message import final_head, header_fields, status_of
+from amicrawl.message import codings_of, final_head, header_fields, status_of
 from amicrawl.record import request_before
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Response:
         Raises InputError where it is longer than 64 MiB.
         """
         source = self._payload_of or self
-        codings = ",".join(source.headers.all("content-encoding")).encode("latin-1")
+        codings = codings_of(source._capture.fields)  # noqa: SLF001  # of its own class
         if not codings:
             return _limited(self.blocks(), self._capture.url)
         content = decoded(self.blocks(), codings, limit=BODY_LIMIT + 1)

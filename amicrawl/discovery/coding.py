@@ -1,9 +1,10 @@
 """Payloads as they can be read: content codings undone, and the character set of what is then there.
 
-Of gzip, deflate, br and zstd (RFC 9110, 8.4.1), everything is decoded piece by piece and up to a limit,
-so that a few kilobytes that stand for gigabytes cost no more than a page of that limit. What is broken
-is decoded as far as it goes. What is not a coding (`utf-8`, `none`) is passed over, as in browsers, and
-a body that is not in its coding is taken as it stands: recorders store bodies decoded under such fields.
+Of gzip, deflate, br and zstd (RFC 9110, 8.4.1), content and transfer codings alike, everything is
+decoded piece by piece and up to a limit, so that a few kilobytes that stand for gigabytes cost no more
+than a page of that limit. What is broken is decoded as far as it goes. What is not a coding (`utf-8`,
+`none`) is passed over, as in browsers, and a body that is not in its coding is taken as it stands:
+recorders store bodies decoded under such fields.
 
 The character set is that of the byte order mark, of Content-Type, or of the document's own declaration,
 in the order of browsers (WHATWG HTML, "determining the character encoding"). Without any of the three it
@@ -21,6 +22,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import brotli
 import zstandard
+
+from amicrawl.message import codings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -51,7 +54,7 @@ class _Decoder(Protocol):
 
 
 def decoded(blocks: Iterable[bytes], codings: bytes, *, limit: int) -> bytes:
-    """Return up to *limit* bytes of *blocks* without the *codings* of its Content-Encoding field.
+    """Return up to *limit* bytes of *blocks* without its *codings*, as `codings_of` has them.
 
     Empty where one of the codings is known by name only, or there are too many of them.
     """
@@ -75,11 +78,7 @@ def decoded(blocks: Iterable[bytes], codings: bytes, *, limit: int) -> bytes:
 
 def payload_of(capture: Capture, limit: int) -> bytes:
     """Return at most *limit* bytes of the body of *capture*, its codings undone as far as they go."""
-    codings = b""
-    for name, value in capture.noted:
-        if name.lower() == b"content-encoding":
-            codings += b"," + value
-    payload = decoded(capture.payload(), codings, limit=limit)
+    payload = decoded(capture.payload(), codings_of(capture.noted), limit=limit)
     if payload.startswith(b"\x1f\x8b"):
         # A sitemap in a file of its own packing, or a page that was packed without a word of it.
         payload = decoded([payload], b"gzip", limit=limit)

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 
 from amicrawl.disk import refuse_pipe
 from amicrawl.errors import InputError
-from amicrawl.message import end_of_head, header_fields, is_interim, payload_blocks, status_of
+from amicrawl.message import (
+    codings_of,
+    end_of_head,
+    header_fields,
+    is_interim,
+    payload_blocks,
+    status_of,
+)
 from amicrawl.reading.flow import FoundRecord, found_records
 from amicrawl.reading.framing import USUAL_GROUPS, header_text, usual_fields, warc_head
 from amicrawl.reading.unpacking import unpacked
@@ -262,13 +269,11 @@ class Record:
         return hashlib.sha1(self.body, usedforsecurity=False).digest()
 
     def content(self, limit: int = CONTENT_LIMIT) -> bytes:
-        """Return up to *limit* bytes of the payload without its content codings.
+        """Return up to *limit* bytes of the payload without its codings.
 
         As `discovery.decoded` has it: what is broken is decoded as far as it goes.
         """
-        codings = b",".join(
-            value for name, value in self.http_fields if name.lower() == b"content-encoding"
-        )
+        codings = codings_of(self.http_fields)
         if not codings:
             return self.payload[:limit]
         # What was decoded for one product is there for the next.

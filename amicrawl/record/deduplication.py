@@ -39,6 +39,8 @@ from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
+from amicrawl.message import codings_of
+
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
     from amicrawl.seed import Seed
@@ -293,8 +295,8 @@ def _was_conditional(capture: Capture, seed: Seed) -> bool:
 
 
 def _is_coded(capture: Capture, digest: str) -> bool:
-    """Tell whether the payload of *capture* has content codings, and without them the SHA-1 *digest*."""
-    codings = b",".join(value for name, value in capture.noted if name.lower() == b"content-encoding")
+    """Tell whether the payload of *capture* has codings, and without them the SHA-1 *digest*."""
+    codings = codings_of(capture.noted)
     if not codings:
         return False
     from amicrawl.discovery import decoded  # noqa: PLC0415  # dear to load, and seldom needed

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import zlib
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from archive_reading import read_block, record, records, rows
-from loopback import crawl, write_lines
+from loopback import RawServer, crawl, crawl_site, write_lines
 from odd_responses import CASES, OddServer
+
+import amicrawl
+from amicrawl.reading import read_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,3 +60,27 @@ def test_the_request_records_are_what_the_servers_received(crawled: Crawled) -> 
     for name, server in servers.items():
         if index[name]["status"]:
             assert requests[name] in server.received, name
+
+
+@pytest.mark.parametrize("coding", ["deflate, chunked", "deflate"])
+def test_a_page_in_a_transfer_coding_is_kept_as_sent_and_read_all_the_same(
+    tmp_path: Path, coding: str
+) -> None:
+    text = b"<title>t</title><a href=/next>next</a>"
+    packed = zlib.compress(text)
+    body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(packed), packed) if "chunked" in coding else packed
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: {coding}\r\n\r\n"
+    sent = head.encode() + body
+    with RawServer(lambda _: sent) as server:
+        done = crawl_site(f"{server.url}/", tmp_path / "out")
+    assert done.returncode == 0, done.stderr
+    start, *further = sorted(rows(tmp_path / "out"), key=lambda row: row["url"])
+    assert [row["url"] for row in further] == [f"{server.url}/next"]
+    assert record(tmp_path / "out", start)[1] == sent
+    captures = {capture.url: capture for capture in amicrawl.open(tmp_path / "out")}
+    response = captures[start["url"]].response
+    assert response is not None
+    assert (response.raw, response.content) == (sent, text)
+    (path,) = (tmp_path / "out").glob("*.warc.gz")
+    found = [each for each in read_records(path, on_broken=print) if each.type == "response"]
+    assert found[0].content() == text
