@@ -12,7 +12,8 @@ needs:
     -- parameter tld (text) = gov: the top-level domain
     -- dialect: where it differs from the query as it was published
 
-and the statement follows, with `$tld` where the value belongs. A value becomes a literal of SQL, so what
+and the statement follows, with `$tld` where the value belongs; a line `-- include _NAME` stands for the
+file of that name, which several queries begin with. A value becomes a literal of SQL, so what
 is shown is what runs, and can be pasted into any DuckDB. A query whose name begins with `captures_`
 reads a crawl's `captures.parquet`, as do those about pages; all others read the table of an index.
 
@@ -58,7 +59,8 @@ GROUPS = {
 }
 """The groups that queries are listed in, in order, with their headings."""
 
-_MACROS = "macros.sql"
+_MACROS = "_macros"
+_INCLUDE = re.compile(r"^-- include (_\w+)$", re.MULTILINE)
 _HEADER = re.compile(r"-- (group|columns|optional|parameter|dialect): ?(.*)|-- (parameter) (.*)")
 _PARAMETER = re.compile(r"(\w+) \(([^)]+)\) = (.*?): (.+)")
 _PLACE = re.compile(r"\$(\w+)")
@@ -108,7 +110,6 @@ class NamedQuery:
     name: str
     sentence: str
     """What it returns, in plain words."""
-    notes: str
     group: str
     """The group that it is listed in, a key of GROUPS."""
     columns: tuple[str, ...]
@@ -153,11 +154,16 @@ def named_queries() -> Mapping[str, NamedQuery]:
     """Return all queries by name, in alphabetical order."""
     found = {}
     files = resources.files(__package__).joinpath("queries").iterdir()
-    for file in sorted(files, key=lambda each: each.name):
-        if file.name.endswith(".sql") and file.name != _MACROS:
-            name = file.name.removesuffix(".sql")
-            found[name] = parse_query(name, file.read_text(encoding="utf-8"))
+    for name in sorted(file.name.removesuffix(".sql") for file in files if file.name.endswith(".sql")):
+        if not name.startswith("_"):
+            text = _INCLUDE.sub(lambda line: _file(line[1]).rstrip(), _file(name))
+            found[name] = parse_query(name, text)
     return found
+
+
+def _file(name: str) -> str:
+    file = resources.files(__package__).joinpath("queries", f"{name}.sql")
+    return file.read_text(encoding="utf-8")
 
 
 def named_query(name: str) -> NamedQuery:
@@ -174,8 +180,7 @@ def named_query(name: str) -> NamedQuery:
 
 def macros() -> Mapping[str, str]:
     """Return the statement that makes each macro, by the macro's name."""
-    text = resources.files(__package__).joinpath("queries", _MACROS).read_text(encoding="utf-8")
-    text = re.sub(r"^--.*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"^--.*\n", "", _file(_MACROS), flags=re.MULTILINE)
     statements = (each.strip() for each in re.split(r";\s*\n", text))
     return {each.split("(")[0].split()[-1]: each for each in statements if each}
 
@@ -211,7 +216,6 @@ def parse_query(name: str, text: str) -> NamedQuery:
     return NamedQuery(
         name=name,
         sentence=words[0],
-        notes=" ".join(words[1:]),
         group=group,
         columns=_names(listed["columns"]),
         optional=_names(listed["optional"]),
