@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from amicrawl.config import CrawlConfig
-    from amicrawl.crawl.links import OtherPartitions
+    from amicrawl.crawl.partition_member import Outgoing
     from amicrawl.discovery import DatedUrl, Link, Selection
     from amicrawl.frontier import DurableFrontier
     from amicrawl.meguri import LivePartition
@@ -96,7 +96,7 @@ class Following:
         self._calendars = Calendars(calendar_pages)
         self._met: dict[tuple[Kind, bool], set[str]] = {}
         self._patterns_seen = selection.ignores.added
-        self.elsewhere: OtherPartitions | None = None
+        self.elsewhere: Outgoing | None = None
         """Takes the offers of other partitions; None where those find their links themselves."""
         self._frontier: DurableFrontier
         self._ours: Callable[[int], bool] | None

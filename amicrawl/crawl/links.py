@@ -6,7 +6,7 @@ What a URL carries of the pages that led to it is in `Offer.extra` and `Request.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 from amicrawl.frontier import Hop, Offer, Source, extended
 from amicrawl.seed import Seed
@@ -15,6 +15,7 @@ from amicrawl.urls import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from amicrawl.crawl.partition_member import Outgoing
     from amicrawl.frontier import DurableFrontier
     from amicrawl.record import CaptureItem
     from amicrawl.urls import UrlKey
@@ -79,16 +80,6 @@ class Page(NamedTuple):
         return depth if isinstance(depth, int) else 0
 
 
-class OtherPartitions(Protocol):
-    """What takes the offers that belong to other partitions of the crawl."""
-
-    async def keep(self, offers: list[Offer]) -> list[Offer]:
-        """Return those of *offers* that are ours, when the others are on disk; raises OutputError."""
-
-    def keep_at_once(self, offers: list[Offer]) -> None:
-        """Do the same where no event loop can be waited for."""
-
-
 @dataclass(frozen=True, eq=False)
 class RedirectLinks:
     """The targets of redirects, each requested as the server wrote it; nothing else of a page."""
@@ -103,7 +94,7 @@ class RedirectLinks:
     """Redirects in a row that are followed."""
     priority: int
     """How far a target is ahead of what led to it."""
-    elsewhere: OtherPartitions | None
+    elsewhere: Outgoing | None
 
     async def read(self, item: CaptureItem, offer: Offer) -> list[Offer]:
         """Return the offer of the target of the row *offer*, a redirect, if that can be fetched."""

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from amicrawl.crawl.dispatcher import Dispatcher
     from amicrawl.crawl.following import Following
     from amicrawl.crawl.internals import EngineControls
-    from amicrawl.crawl.links import OtherPartitions
+    from amicrawl.crawl.partition_member import Outgoing
     from amicrawl.crawl.visit import Exchanger, Links, Rule
     from amicrawl.fetch import Resolver, Wire, WireRequest
     from amicrawl.frontier import DurableFrontier
@@ -78,7 +78,7 @@ class Run(CrawlState):
     """Returns what visits rows in place of the visit that it is given; None for that one itself."""
     is_archived_by_browser: Callable[[str], bool] | None = None
     """Returns whether the browser of a guest has fetched a URL; None without one."""
-    elsewhere: OtherPartitions | None = None
+    elsewhere: Outgoing | None = None
     """What takes the offers of other partitions; None where there are none."""
 
     def __init__(
@@ -130,7 +130,7 @@ class Run(CrawlState):
         """Write while *may_write*, with these disks; to be called before the output is opened."""
         self.may_write, self.disk, self.status_disk = may_write, disk, status_disk
 
-    def share_with(self, others: OtherPartitions) -> None:
+    def share_with(self, others: Outgoing) -> None:
         """Give *others* the offers of hosts that are not ours; to be called before any is made."""
         self.elsewhere = others
         if self.following is not None:
