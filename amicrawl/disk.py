@@ -195,7 +195,8 @@ class OutputFile:
         with explained(path, "created"):
             target = _target(path)
         open_path = target.with_name(target.name + OPEN_SUFFIX)
-        with explained(open_path, "removed"):
+        # Another process may remove it first, or give it its name.
+        with explained(open_path, "removed"), suppress(FileNotFoundError):
             if open_path.is_file() and not open_path.is_symlink():
                 disk.remove(open_path)
         return cls(path, disk=disk, digest=digest)

@@ -40,6 +40,22 @@ def test_a_directory_that_was_moved_is_not_taken_for_another_process(tmp_path: P
     file.close()
 
 
+class RacedDisk(Disk):
+    """A disk on which another process removes each file a moment before."""
+
+    def remove(self, path: Path) -> None:
+        path.unlink()
+        super().remove(path)
+
+
+def test_what_another_process_removed_first_keeps_no_file_from_its_next_version(tmp_path: Path) -> None:
+    (tmp_path / "x.open").write_bytes(b"given up")
+    file = OutputFile.replacing(tmp_path / "x", disk=RacedDisk())
+    file.write(b"new")
+    file.seal()
+    assert (tmp_path / "x").read_bytes() == b"new"
+
+
 class ListedDisk(Disk):
     """A disk that lists which calls force something to it, and in which order."""
 
