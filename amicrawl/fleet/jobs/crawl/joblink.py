@@ -273,7 +273,8 @@ class JobLink:
     def _closing(self, reason: str) -> None:
         # The frontier is closed on this loop, which takes its time where it is large.
         self._link.grant(_CLOSING)
-        if (unkept := self._run.unkept) is not None:
+        if self._job.by_hand and (unkept := self._run.unkept) is not None:
+            # A pipeline passes on what the crawl prints, in which these lines are, too.
             for line in unkept_sentences(unkept.as_dict(), str(self._run.config.directory)):
                 self._log.tell(line)
         self._log.tell(f"The crawl has ended: {reason}")
