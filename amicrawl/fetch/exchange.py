@@ -13,7 +13,7 @@ from amicrawl.capture import Failure, Truncation
 from amicrawl.errors import OutputError
 from amicrawl.fetch.connection import Conversation
 from amicrawl.fetch.failures import one_line
-from amicrawl.fetch.response import More, ResponseReader
+from amicrawl.fetch.response import NOT_HTTP, More, ResponseReader
 
 if TYPE_CHECKING:
     from asyncio import Future
@@ -26,6 +26,7 @@ _PIECE = 64 * 1024
 # Where the loop is less late than this, the system is not queried for when bytes came: it costs some 2
 # us.
 _WORTH_A_CALL = 0.02
+_LEFT_OVER = "What came on the kept connection was left over of the response before."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +94,7 @@ class Exchange:
     __slots__ = (
         "_deadline",
         "_first_byte_within",
+        "_is_kept",
         "_lateness",
         "_limits",
         "_message",
@@ -146,6 +148,7 @@ class Exchange:
         """Whether the connection may serve another request."""
         self.wake_at = inf
         self._message = message
+        self._is_kept = False
         self._unsolicited = False
         self._unsent = memoryview(b"")
         self._limits = limits
@@ -164,6 +167,8 @@ class Exchange:
         if isinstance(connection.receiver, Conversation):
             early = connection.receiver.take()
             self._unsolicited = bool(early) or connection.spoke_first()
+        else:
+            self._is_kept = True
         connection.receiver = self
         if not connection.open:
             self.closed("The connection was lost before the request was sent.")
@@ -270,7 +275,7 @@ class Exchange:
         reader = self.reader
         had_head = reader.section is not None
         reader.feed(data)
-        if reader.section is None:
+        if reader.section is None or (self._is_kept and reader.section is NOT_HTTP):
             return False
         stop = not had_head and watcher.head(reader.section)
         pieces = reader.taken()
@@ -292,6 +297,9 @@ class Exchange:
             self.ended.set_result(None)
         elif more is More.MUST:
             self._quiet_by = None
+            # Who spoke HTTP/1.1 before does not begin to speak HTTP/0.9.
+            if self._is_kept and self.reader.section is NOT_HTTP:
+                self._fail(Failure.CONNECTION_RESET, _LEFT_OVER)
         elif more is More.CUT:
             self._finish(Truncation.LENGTH)
         else:

@@ -167,7 +167,8 @@ def _persists(version: str, connection: bytes) -> bool:
     return version == "1.1" or (version == "1.0" and b"keep-alive" in options)
 
 
-_NOT_HTTP = Head(200, "http/0.9", b"", [], Framing(Ends.BY_CLOSE))
+NOT_HTTP = Head(200, "http/0.9", b"", [], Framing(Ends.BY_CLOSE))
+"""What there is in place of a head where a response begins with no status line."""
 
 
 class More(Enum):
@@ -307,7 +308,7 @@ class ResponseReader:
         while True:
             self._line = behind_empty_lines(pending, self._line)
             if self._start == 0 and not _may_open(pending, self._line):
-                self._settle(pending, 0, _NOT_HTTP)
+                self._settle(pending, 0, NOT_HTTP)
                 return
             end = end_of_head(pending, max(self._line, self._searched))
             if (len(pending) if end is None else end) > self._max_header:
@@ -329,7 +330,7 @@ class ResponseReader:
 
     def _end_in_head(self, *, orderly: bool) -> Truncation | None:
         self._settle_section(len(self._pending))
-        is_http = self.section is not _NOT_HTTP
+        is_http = self.section is not NOT_HTTP
         return Truncation.DISCONNECT if is_http or not orderly else None
 
     def _settle_section(self, end: int) -> None:
@@ -342,7 +343,7 @@ class ResponseReader:
             self._settle(self._pending, self._start, read_head(final_head(interim), method=self._method))
         else:
             self._cut = False
-            self._settle(self._pending, 0, _NOT_HTTP)
+            self._settle(self._pending, 0, NOT_HTTP)
 
     def _settle(self, pending: bytes | bytearray, end: int, section: Head) -> None:
         self.section = section

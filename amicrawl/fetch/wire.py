@@ -322,7 +322,7 @@ def _capture(request: WireRequest, message: Message, exchange: Exchange) -> Capt
     """
     reader, began, first, section = exchange.reader, exchange.began, exchange.first_byte, None
     body = reader.body()
-    if first is not None:
+    if exchange.failure is None:
         section = reader.section
     capture = Capture(
         url=request.url,

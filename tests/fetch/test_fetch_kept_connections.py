@@ -8,6 +8,7 @@ import struct
 import threading
 from contextlib import ExitStack
 from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from fetch.serving import Run
 
     from amicrawl.capture import Capture
+    from amicrawl.fetch import Head
 
 
 def test_a_kept_connection_that_the_server_has_closed_is_replaced(
@@ -164,6 +166,51 @@ def test_unsolicited_bytes_cost_the_connection_not_the_next_capture(
         captures = run(fetch())
     assert [content(capture) for capture in captures] == [b"hello", b"hello"]
     assert server.connections == 2
+
+
+class Pieces:
+    """A watcher that keeps what it is shown."""
+
+    def __init__(self) -> None:
+        self.heads: list[Head] = []
+        self.data = b""
+
+    def head(self, head: Head) -> bool:
+        self.heads.append(head)
+        return False
+
+    def body(self, data: bytes) -> bool:
+        self.data += data
+        return False
+
+
+@pytest.mark.parametrize("watcher", [None, Pieces()])
+def test_a_body_that_comes_late_behind_a_response_without_one_is_not_the_next_response(
+    run_once: Run, make_wire: Callable[..., Wire], watcher: Pieces | None
+) -> None:
+    """It came when the next request was on its way, so no look at the connection could find it."""
+    connections = count()
+
+    def serve(connection: socket.socket) -> None:
+        if next(connections):
+            respond(OK + FIVE)(connection)
+        elif read_request(connection):
+            connection.sendall(b"HTTP/1.1 304 Not Modified\r\n\r\n")
+            read_request(connection)
+            connection.sendall(b"late" + OK + FIVE)
+            connection.recv(1)
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire() as wire:
+                first = await wire.fetch(WireRequest(url=server.url))
+                return [first, await wire.fetch(WireRequest(url=server.url), watcher=watcher)]
+
+        captures = run_once(fetch())
+    assert [(capture.status, content(capture)) for capture in captures] == [(304, b""), (200, b"hello")]
+    if watcher is not None:
+        assert (len(watcher.heads), watcher.data) == (1, b"hello")
 
 
 def test_connection_close_in_the_request_is_kept_to(
