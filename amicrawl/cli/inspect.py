@@ -11,7 +11,7 @@ import typer
 from amicrawl.cli.options import AsOneObject, json_text, print_lines
 from amicrawl.disk import refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError
-from amicrawl.reading import read_records
+from amicrawl.reading import GZIP_MAGIC, ZSTD_BEGINS, read_records
 from amicrawl.record import unkept_sentences
 from amicrawl.terminal import aligned, harmless, human_size
 
@@ -168,7 +168,7 @@ def _listing_text(path: Path, listing: WarcListing) -> Iterator[str]:
         yield f"note: {harmless(listing.fault)}"
 
 
-_BEGINNINGS = (b"WARC/", b"filed", b"\x1f\x8b", b"\x28\xb5\x2f\xfd")
+_BEGINNINGS = (b"WARC/", b"filed", GZIP_MAGIC, *ZSTD_BEGINS)
 """What a WARC or ARC file begins with: a record, a gzip member or a zstd frame."""
 _STATUS_LINE = 64
 """Bytes of a block that are looked at."""

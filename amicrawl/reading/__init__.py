@@ -9,6 +9,6 @@ if TYPE_CHECKING:
     from amicrawl.reading.framing import header_text, warc_head
     from amicrawl.reading.members import Container, MemberBody, Members, RecordMember
     from amicrawl.reading.records import RECORD_TYPES, Broken, Record, paired, read_records, records_of
-    from amicrawl.reading.unpacking import GZIP_MAGIC, ZSTD_MAGIC
+    from amicrawl.reading.unpacking import GZIP_MAGIC, ZSTD_BEGINS
 else:
     __getattr__, __all__ = lazy_exports(__spec__)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from amicrawl.disk import refuse_pipe
 from amicrawl.errors import InputError
 from amicrawl.reading.framing import HEAD_LIMIT, warc_head
-from amicrawl.reading.unpacking import GZIP_MAGIC, LZ4_MAGIC, PIECE, ZSTD_MAGIC, gzip_pieces
+from amicrawl.reading.unpacking import GZIP_MAGIC, LZ4_MAGIC, PIECE, ZSTD_BEGINS, gzip_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -148,8 +148,8 @@ class Container:
         try:
             refuse_pipe(path)
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            begin = os.pread(self._descriptor, len(ZSTD_MAGIC), 0)
-            self.is_compressed = begin.startswith((GZIP_MAGIC, ZSTD_MAGIC, LZ4_MAGIC))
+            begin = os.pread(self._descriptor, len(LZ4_MAGIC), 0)
+            self.is_compressed = begin.startswith((GZIP_MAGIC, *ZSTD_BEGINS, LZ4_MAGIC))
         except OSError as error:
             raise InputError(
                 f"{path} cannot be read: {error.strerror or error}. Check path and permissions."

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+ZSTD_BEGINS = (ZSTD_MAGIC, *(b"%c\x2a\x4d\x18" % number for number in range(0x50, 0x60)))
+"""How what is packed with Zstandard begins: with a frame, or one to be skipped, as its dictionary is."""
 _PARQUET = b"PAR1"
 """How Parquet begins, whose pages may be zstd frames."""
 LZ4_MAGIC = b"\x04\x22\x4d\x18"
@@ -93,7 +95,7 @@ def unpacked(stream: BinaryIO) -> tuple[bool, Iterator[Piece]]:
 def _packing_of(begin: bytes) -> _Gzip | _ZstdFrames | None:
     if begin.startswith(GZIP_MAGIC):
         return _Gzip()
-    if begin.startswith(ZSTD_MAGIC) or _ZSTD_SKIPPABLE.match(begin):
+    if begin.startswith(ZSTD_BEGINS):
         return _ZstdFrames()
     if _RECORD_BEGIN.match(begin) or next_warc(begin) >= 0:
         return None

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import typer
+import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 from index.archive_files import ARC_HEADER, arc, gzip_member, http, warc
@@ -24,6 +25,7 @@ from amicrawl.directory_lock import DirectoryLock
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError
 from amicrawl.listing import CrawlJson
+from amicrawl.reading import Container
 from amicrawl.seed import Seed
 from amicrawl.terminal import aligned, harmless, human_size
 
@@ -445,6 +447,22 @@ def test_the_records_of_an_arc_file_are_listed(tmp_path: Path, pack: Callable[[b
         ("warcinfo", None, "filedesc://test.arc"),
         ("response", 200, "http://a.example/"),
     ]
+
+
+def test_the_records_of_a_file_with_a_dictionary_are_listed(tmp_path: Path) -> None:
+    """As ArchiveTeam writes them; the dictionary is in a frame that others skip."""
+    path = tmp_path / "a.warc.zst"
+    records = [warc("response", block=http(b"%d" % number)) for number in range(300)]
+    samples: list[bytes | bytearray | memoryview] = [*records]
+    dictionary = zstandard.train_dictionary(4096, samples)
+    packer = zstandard.ZstdCompressor(dict_data=dictionary)
+    content = dictionary.as_bytes()
+    head = b"\x5d\x2a\x4d\x18" + len(content).to_bytes(4, "little") + content
+    path.write_bytes(head + b"".join(map(packer.compress, records[:3])))
+    listing = list_records(path, limit=10)
+    assert (len(listing.records), listing.records[0].offset) == (3, len(head))
+    with Container(path) as container:
+        assert container.is_compressed
 
 
 def test_of_rows_that_are_not_shown_only_the_counted_columns_are_read(tmp_path: Path) -> None:

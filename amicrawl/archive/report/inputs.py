@@ -18,14 +18,13 @@ from amicrawl.archive.location import Location, is_uri, reachable
 from amicrawl.disk import is_unfinished, refuse_pipe
 from amicrawl.errors import InputError
 from amicrawl.listing import check_tables
-from amicrawl.reading import GZIP_MAGIC, ZSTD_MAGIC
+from amicrawl.reading import GZIP_MAGIC, ZSTD_BEGINS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 STDIN = "-"
 _GZIP_WINDOW = 31
-_ZSTD_DICTIONARY = b"\x5d\x2a\x4d\x18"
 _CLUSTER_INDEX = (".idx", ".summary")
 _INDEX = tuple(f"{name}{packing}" for name in (".cdx", ".cdxj") for packing in ("", ".gz", ".bz2"))
 _ARCHIVES = (".warc", ".warc.gz", ".warc.zst", ".arc", ".arc.gz")
@@ -124,7 +123,7 @@ def is_archive(path: Path) -> bool:
         except zlib.error:
             return False
     # No index is compressed with Zstandard.
-    return begin.startswith((*ARCHIVE_BEGINS, ZSTD_MAGIC, _ZSTD_DICTIONARY))
+    return begin.startswith((*ARCHIVE_BEGINS, *ZSTD_BEGINS))
 
 
 def _begin_of(path: Path) -> bytes:
