@@ -17,8 +17,17 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.capture import REDIRECTS
-from amicrawl.crawl.links import AWAY, CHAIN, GROWTH, PRIMARY, REQUISITE, SITEMAP, Page
-from amicrawl.crawl.start_sites import LONGEST_CHAIN, StartSites
+from amicrawl.crawl.links import (
+    AWAY,
+    CHAIN,
+    GROWTH,
+    LONGEST_CHAIN,
+    PRIMARY,
+    REQUISITE,
+    SITEMAP,
+    Page,
+    StartSites,
+)
 from amicrawl.crawl.url_limits import UrlLimits
 from amicrawl.discovery import (
     Calendars,

@@ -21,8 +21,8 @@ from amicrawl.crawl.opening import Opening, check_directory, opened_partition
 from amicrawl.crawl.output import HeldArchive, Output
 from amicrawl.crawl.pacing import Pacing
 from amicrawl.crawl.requests import ResponsesInUse
+from amicrawl.crawl.resumed import Resumed
 from amicrawl.crawl.spec import CrawlSpec
-from amicrawl.crawl.standing import Resumed
 from amicrawl.crawl.state import CrawlState
 from amicrawl.crawl.visit import Exchanges, Visit
 from amicrawl.crawl.wiring import make_resolver, make_wire, most_at_once

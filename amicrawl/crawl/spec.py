@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.meguri import shard_of
+from amicrawl.urls import shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     )
     from amicrawl.meguri.rows import HostRow, UrlRow, offered_row
     from amicrawl.meguri.seen import KeyIndex
-    from amicrawl.meguri.shard import shard_of
     from amicrawl.meguri.snapshot import Copies
     from amicrawl.meguri.state import IDENTITY, PartitionState
     from amicrawl.meguri.states import RESTING, RETURNS, WAITING, Cause, Event, Status, after

@@ -21,7 +21,7 @@ from amicrawl.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from amicrawl.seed.fields import checked_url
     from amicrawl.seed.formats import LIST_ENDINGS, SeedFormat, is_web
-    from amicrawl.seed.jsonl import seed_of_json
+    from amicrawl.seed.lines import seed_of_json
     from amicrawl.seed.reader import BatchReader, SeedReader, count_entries, open_seed
     from amicrawl.seed.seed import NotASeedError, Seed, SeedFault
     from amicrawl.seed.sitemap import entries_of

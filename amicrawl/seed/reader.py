@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self
 
 from amicrawl.errors import InputError, UsageError
 from amicrawl.seed.formats import SeedFormat, format_named, format_of, is_called_a_table, is_web
-from amicrawl.seed.jsonl import seed_of_json
-from amicrawl.seed.lines import MAX_LINE, read_lines, seed_of_cell, seed_of_line
+from amicrawl.seed.lines import MAX_LINE, read_lines, seed_of_cell, seed_of_json, seed_of_line
 from amicrawl.seed.seed import FaultLog, NotASeedError, Seed, SeedFault
 from amicrawl.seed.sitemap_tree import SitemapLimits, read_sitemap
 from amicrawl.seed.source import STANDARD_INPUT, SeedSource, earlier_indexes, opened

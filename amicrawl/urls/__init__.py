@@ -43,6 +43,7 @@ from amicrawl.urls.key import (
     path_key,
     registrable_domain,
     seed_key,
+    shard_of,
     url_key,
 )
 from amicrawl.urls.surt import surt
@@ -72,6 +73,7 @@ __all__ = [
     "registrable_domain",
     "resolve",
     "seed_key",
+    "shard_of",
     "surt",
     "text_of",
     "url_key",

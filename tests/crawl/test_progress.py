@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from amicrawl.capture import Failure
 from amicrawl.config import CrawlConfig, LogFormat
 from amicrawl.crawl.decision import Tally
+from amicrawl.crawl.resumed import CAPTURED, WITHHELD_ADDRESS, Resumed
 from amicrawl.crawl.spec import CrawlSpec
-from amicrawl.crawl.standing import CAPTURED, WITHHELD_ADDRESS, Resumed
 from amicrawl.crawl.watching.busy_hosts import BusyHost
 from amicrawl.crawl.watching.progress import Progress, Reports
 from amicrawl.crawl.watching.screen import Moment

@@ -26,8 +26,7 @@ from loopback import (
 
 from amicrawl.config import Identity
 from amicrawl.errors import ExitCode
-from amicrawl.meguri import shard_of
-from amicrawl.urls import url_key
+from amicrawl.urls import shard_of, url_key
 
 if TYPE_CHECKING:
     from pathlib import Path

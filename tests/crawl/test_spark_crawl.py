@@ -39,11 +39,10 @@ from amicrawl.fleet.spark.leases import Address, LeaseServer, PartitionLease
 from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batches_for
 from amicrawl.fleet.spark.seed_partitions import PARTITIONED, partitioned
 from amicrawl.frontier import Source
-from amicrawl.meguri import shard_of
 from amicrawl.partition.batch import PartitionLink, encoded_batch, encoded_link, links_in
 from amicrawl.seed import BatchReader, Seed, SeedFormat, open_seed
 from amicrawl.uploads.bucket import open_bucket
-from amicrawl.urls import url_key
+from amicrawl.urls import shard_of, url_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

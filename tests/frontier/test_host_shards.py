@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.crawl.processes.dealing import even_salt
-from amicrawl.meguri import shard_of
-from amicrawl.urls import seed_key
+from amicrawl.urls import seed_key, shard_of
 
 VECTORS = Path(__file__).parents[1] / "data" / "vectors" / "map.jsonl"
 HOSTS = st.integers(0, 2**64 - 1)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from urls.vectors import VECTOR_FILES, lines
 
-from amicrawl.meguri import shard_of
 from amicrawl.meguri.format.schedule import BUCKETS, bucket_of, bucket_starts
+from amicrawl.urls import shard_of
 
 VECTORS = VECTOR_FILES / "map.jsonl"
 

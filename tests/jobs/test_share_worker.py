@@ -21,10 +21,9 @@ from amicrawl.fleet.sharing.creation import SeedGiver, begin, keep_starts, seeds
 from amicrawl.fleet.sharing.record import ShareRecord, checked_name
 from amicrawl.fleet.sharing.share import ATTEMPTS, NEXT, Share, TakenPartition
 from amicrawl.fleet.sharing.worker import ShareWorker, written_once
-from amicrawl.meguri import shard_of
 from amicrawl.partition.batch import links_in
 from amicrawl.seed import Seed
-from amicrawl.urls import Refused, UrlKey
+from amicrawl.urls import Refused, UrlKey, shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

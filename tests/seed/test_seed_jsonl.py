@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from amicrawl.seed import Seed, SeedFault
-from amicrawl.seed.jsonl import MAX_DEPTH, MAX_VALUES, seed_of_json
+from amicrawl.seed.lines import MAX_DEPTH, MAX_VALUES, seed_of_json
 from amicrawl.seed.seed import NotASeedError
 
 if TYPE_CHECKING:

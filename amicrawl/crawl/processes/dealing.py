@@ -43,10 +43,10 @@ from amicrawl.listing import (
     known_files,
     read_crawl_json,
 )
-from amicrawl.meguri import deal_frontier, gather_frontiers, shard_of
+from amicrawl.meguri import deal_frontier, gather_frontiers
 from amicrawl.record import joined_unkept
 from amicrawl.seed import SeedFormat, open_seed
-from amicrawl.urls import Refused, url_key
+from amicrawl.urls import Refused, shard_of, url_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.capture import Failure
 from amicrawl.config import LogFormat, Robots
-from amicrawl.crawl.standing import CAPTURED, DENIED, WITHHELD_ADDRESS
+from amicrawl.crawl.resumed import CAPTURED, DENIED, WITHHELD_ADDRESS
 from amicrawl.terminal import bar, counted, harmless, human_size
 
 if TYPE_CHECKING:

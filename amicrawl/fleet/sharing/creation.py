@@ -15,10 +15,9 @@ from amicrawl.fleet.database import ShareKeys
 from amicrawl.fleet.sharing.share import Share
 from amicrawl.frontier import Source
 from amicrawl.jsontext import parsed
-from amicrawl.meguri import shard_of
 from amicrawl.partition import MOST_LINKS, PartitionLink, batches_of, encoded_link
 from amicrawl.terminal import counted
-from amicrawl.urls import Refused, octets
+from amicrawl.urls import Refused, octets, shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

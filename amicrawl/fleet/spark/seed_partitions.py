@@ -15,10 +15,9 @@ import pyarrow as pa
 from amicrawl.config import Identity
 from amicrawl.errors import InputError
 from amicrawl.frontier import Source
-from amicrawl.meguri import shard_of
 from amicrawl.partition import PartitionLink, encoded_link
 from amicrawl.seed import BatchReader, SeedFormat
-from amicrawl.urls import Refused, fetchable, url_key
+from amicrawl.urls import Refused, fetchable, shard_of, url_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -24,8 +24,8 @@ from amicrawl.meguri.format.strings import (
     string_at,
 )
 from amicrawl.meguri.format.varints import write_uvarint
-from amicrawl.meguri.shard import shard_of
 from amicrawl.meguri.states import Status
+from amicrawl.urls import shard_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

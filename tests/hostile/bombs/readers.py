@@ -23,7 +23,7 @@ CALLS = frozenset({
 READERS: dict[str, tuple[str, ...]] = {
     "lines": ("seed/fields.py", "crawl/seedlist.py", "spiders/seeds.py"),
     "gzip": ("seed/source.py",),
-    "JSON Lines": ("seed/jsonl.py",),
+    "JSON Lines": ("seed/lines.py",),
     "sitemap": ("seed/sitemap.py",),
     "Parquet": ("parquet.py", "record/captures.py"),
     "WARC": (

@@ -1,4 +1,4 @@
-"""Standing: how a crawl finds its frontier, for what the operator reads when it starts and ends."""
+"""How a crawl found the frontier that it resumes, for what the operator reads at its start and end."""
 
 from __future__ import annotations
 
