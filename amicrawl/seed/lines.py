@@ -3,11 +3,11 @@
 A line may be 8 MiB; of a longer one nothing is kept. The last line needs no line feed, unless the source
 was cut: half a URL is another URL.
 
-Of an object `url`, `digest`, `etag` and `last_modified` are read; the other fields become `meta_json`, in
-their order. A string stays as it is. Any other value becomes its JSON text: numbers exactly as written (`1.0`,
-`1e3`, any number of digits), `true`, `false`, `null`, arrays and objects without white space. Of a field
-that comes twice, the last value counts, at the first one's place. A JSON array with one object on each
-line, as `amicrawl query --format json` writes it, is read as well.
+Of an object `url`, `digest`, `etag` and `last_modified` are read; the other fields become `meta_json`,
+in their order. A string stays as it is. Any other value becomes its JSON text: numbers exactly as
+written (`1.0`, `1e3`, any number of digits), `true`, `false`, `null`, arrays and objects without white
+space. Of a field that comes twice, the last value counts, at the first one's place. A JSON array with
+one object on each line, as `amicrawl query --format json` writes it, is read as well.
 """
 
 from __future__ import annotations
