@@ -19,7 +19,7 @@ from amicrawl.capture import Capture, Failure
 from amicrawl.clock import unix_ms, unix_ms_now
 from amicrawl.config import LogFormat
 from amicrawl.crawl.guest.connections import policy_of
-from amicrawl.crawl.guest.handler import GuestHandler, record
+from amicrawl.crawl.guest.handler import FETCHED, GuestHandler, record
 from amicrawl.crawl.guest.settings import HANDLER
 from amicrawl.crawl.reconstruct import (
     foreign_handlers,
@@ -85,13 +85,20 @@ class _ArchivedHandlers:
             return await self._handlers.download_request_async(request)
         began = datetime.now(UTC)
         redirects = len(request.meta.get("redirect_urls", ()))
+        # The foreign handler may hand the request on to ours, which it found in the settings.
+        fetched: set[str] = set()
+        token = FETCHED.set(fetched)
         try:
             response = await self._handlers.download_request_async(request)
         except Exception as error:
-            if not self._has_archived(request, request.url):
+            if not fetched and not self._has_archived(request, request.url):
                 await record(run, request, _failed(request, error, began=began, by=by))
             raise
-        if isinstance(response, Response) and not self._has_archived(request, response.url):
+        finally:
+            FETCHED.reset(token)
+        if not isinstance(response, Response) or response.url in fetched:
+            return response
+        if not self._has_archived(request, response.url):
             hops = _hops(request, response, known=redirects, by=by)
             size = len(response.body)
             most = max_size_of(request, self._max_size) or size

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from base64 import b64decode
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
     from amicrawl.urls import Fetchable
 
 logger = logging.getLogger(__name__)
+
+FETCHED: ContextVar[set[str]] = ContextVar("FETCHED")
+"""The URLs of what our handler has recorded, for another handler that has it fetch."""
 
 
 def make_wire_of_guest(crawler: Crawler) -> Wire:
@@ -103,6 +107,8 @@ class GuestHandler(BaseDownloadHandler):
             say_how(target.host, capture.tls)
         try:
             await record(self._run, request, capture)
+            if (fetched := FETCHED.get(None)) is not None:
+                fetched.add(capture.url)
             return self._respond(request, capture, receipt)
         finally:
             capture.body.close()
