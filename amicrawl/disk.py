@@ -327,6 +327,17 @@ def explained(path: Path, action: str) -> Iterator[None]:
         raise explanation(error, path, action) from error
 
 
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turn an OSError into the InputError that says that *path* cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
+        ) from error
+
+
 def explanation(error: OSError, path: Path, action: str) -> OutputError:
     """Return what `explained` raises, for what is written many times a second: a block costs nothing."""
     return OutputError(

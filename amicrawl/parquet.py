@@ -35,7 +35,6 @@ from amicrawl.parquet_pages import ENTRY, PageError, PageHeaders, StoredChunk
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
     from pathlib import Path
-    from types import TracebackType
     from typing import BinaryIO
 
 BATCH_BYTES = 64 << 20
@@ -171,9 +170,7 @@ class ParquetTable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _read_footer(self) -> ParquetFooter:

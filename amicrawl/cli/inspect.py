@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from amicrawl.cli.options import AsOneObject, json_text, print_lines
-from amicrawl.disk import refuse_pipe
+from amicrawl.disk import readable, refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.reading import GZIP_MAGIC, ZSTD_BEGINS, read_records
 from amicrawl.record import unkept_sentences
@@ -43,12 +43,8 @@ def inspect(path: Inspected, rows: Rows = 20, as_json: AsOneObject = False) -> N
 
     Changes nothing, so a running or killed crawl may be looked at. Example: amicrawl inspect ami-out
     """
-    try:
+    with readable(path):
         lines = _inspected(path, rows, as_json=as_json)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-        ) from error
     print_lines(lines)
 
 

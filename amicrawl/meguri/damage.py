@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import Disk
-from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.disk import Disk, readable
+from amicrawl.errors import DamagedFileError
 from amicrawl.meguri.format.faults import FrontierFileError
 from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.verification import check_rows, verify
@@ -96,11 +96,8 @@ def _look_into_logs(directory: Path, found: DamageFindings) -> None:
 
 
 def _superblock_damage(path: Path) -> list[DamagedFileError]:
-    try:
-        with path.open("rb") as file:
-            _, faults = decode_superblock(file.read(SUPERBLOCK_SIZE))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+    with readable(path), path.open("rb") as file:
+        _, faults = decode_superblock(file.read(SUPERBLOCK_SIZE))
     return [DamagedFileError(path, fault.at, f"superblock: {fault.reason}") for fault in faults]
 
 

@@ -14,15 +14,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from amicrawl.disk import refuse_pipe
-from amicrawl.errors import InputError
+from amicrawl.disk import readable, refuse_pipe
 from amicrawl.reading.framing import HEAD_LIMIT, warc_head
 from amicrawl.reading.unpacking import GZIP_MAGIC, LZ4_MAGIC, PIECE, ZSTD_BEGINS, gzip_pieces
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import TracebackType
     from typing import BinaryIO
 
     from amicrawl.reading.records import Record
@@ -145,15 +143,11 @@ class Container:
 
     def __init__(self, path: Path) -> None:
         """Open *path*; InputError where that fails."""
-        try:
+        with readable(path):
             refuse_pipe(path)
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             begin = os.pread(self._descriptor, len(LZ4_MAGIC), 0)
             self.is_compressed = begin.startswith((GZIP_MAGIC, *ZSTD_BEGINS, LZ4_MAGIC))
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-            ) from error
 
     def member(self, record: Record) -> Member | None:
         """Return the gzip member that *record* begins in, or None where there is no member."""
@@ -191,9 +185,7 @@ class Container:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -13,8 +13,7 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar, overload
 
-from amicrawl.disk import refuse_pipe
-from amicrawl.errors import InputError
+from amicrawl.disk import readable, refuse_pipe
 from amicrawl.message import (
     codings_of,
     end_of_head,
@@ -310,14 +309,10 @@ def read_records(
     strict reader would refuse otherwise, the first of each kind in a file. Of a block, *block_cap* bytes
     are kept. Raises InputError where the file cannot be read.
     """
-    try:
+    with readable(path):
         refuse_pipe(path)
         with path.open("rb") as stream:
             yield from records_of(stream, path, on_broken=on_broken, block_cap=block_cap)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-        ) from error
 
 
 def records_of(

@@ -23,7 +23,6 @@ from amicrawl.seed.source import STANDARD_INPUT, SeedSource, earlier_indexes, op
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
-    from types import TracebackType
 
     import pyarrow as pa
 
@@ -83,9 +82,7 @@ class SeedReader(Iterator[Seed]):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from isal import igzip, isal_zlib
 
-from amicrawl.disk import is_unfinished, refuse_pipe
+from amicrawl.disk import is_unfinished, readable, refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -244,14 +244,10 @@ def _unpacked(piece: bytes, unpacker: zlib._Decompress) -> tuple[bytes, zlib._De
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[BufferedReader, Any]]:
     """Open *path*: the file as it is, and what it holds when unpacked."""
-    try:
+    with readable(path):
         if path != STDIN:
             refuse_pipe(path)
         stream = cast("BufferedReader", sys.stdin.buffer) if path == STDIN else path.open("rb")
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-        ) from error
     with stream:
         head = stream.peek(len(_BZIP2))
         if head.startswith(_GZIP):

@@ -12,8 +12,8 @@ import os
 import weakref
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import refuse_pipe
-from amicrawl.errors import DamagedFileError, InputError
+from amicrawl.disk import readable, refuse_pipe
+from amicrawl.errors import DamagedFileError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,14 +32,10 @@ class SortedLines:
     def __init__(self, path: Path) -> None:
         """Open *path*; InputError where it cannot be read."""
         self.path = path
-        try:
+        with readable(path):
             refuse_pipe(path)
             with path.open("rb", buffering=0) as stream:
                 self._descriptor = os.dup(stream.fileno())
-        except OSError as error:
-            raise InputError(
-                f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-            ) from error
         self._close = weakref.finalize(self, os.close, self._descriptor)
         self.size = os.fstat(self._descriptor).st_size
         """Bytes of the file when it was opened."""
@@ -82,10 +78,8 @@ class SortedLines:
     def _bytes(self, offset: int, size: int) -> bytes:
         """Return *size* bytes, or those up to the end; DamagedFileError where that has come nearer."""
         size = min(size, self.size - offset)
-        try:
+        with readable(self.path):
             data = os.pread(self._descriptor, size, offset) if size > 0 else b""
-        except OSError as error:
-            raise InputError(f"{self.path} cannot be read: {error.strerror or error}.") from error
         if len(data) < size:
             raise DamagedFileError(self.path, offset, "the file was cut while it was in use")
         return data

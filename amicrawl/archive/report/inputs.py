@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import os
 import zlib
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from amicrawl.archive.lines import ARCHIVE_BEGINS, PARQUET_BEGINS, refuse_collection
 from amicrawl.archive.location import Location, is_uri, reachable
-from amicrawl.disk import is_unfinished, refuse_pipe
+from amicrawl.disk import is_unfinished, readable, refuse_pipe
 from amicrawl.errors import InputError
 from amicrawl.listing import check_tables
 from amicrawl.reading import GZIP_MAGIC, ZSTD_BEGINS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 STDIN = "-"
 _GZIP_WINDOW = 31
@@ -77,7 +76,7 @@ def _facts_of(location: Location) -> tuple[int | None, dict[str, int]]:
             facts = location.facts()
             below = {} if facts else {file: its.size for file, its in location.files().items()}
         return facts.size if facts else None, below
-    with explained(path):
+    with readable(path):
         if not path.is_dir():
             return path.stat().st_size, {}
         files = [file for file in path.rglob("*") if file.is_file()]
@@ -129,18 +128,7 @@ def is_archive(path: Path) -> bool:
 def _begin_of(path: Path) -> bytes:
     if str(path) == STDIN:
         return b""
-    with explained(path):
+    with readable(path):
         refuse_pipe(path)
         with path.open("rb") as file:
             return file.read(4096)
-
-
-@contextmanager
-def explained(path: Path) -> Iterator[None]:
-    """Turn an error of the system into InputError that names *path*."""
-    try:
-        yield
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-        ) from error

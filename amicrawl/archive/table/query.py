@@ -43,7 +43,6 @@ from amicrawl.parquet import ParquetTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from types import TracebackType
     from typing import Self
 
 _Result = TypeVar("_Result")
@@ -162,9 +161,7 @@ class QueryTable:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _preamble(self, query: NamedQuery, values: Mapping[str, str]) -> list[str]:

@@ -11,7 +11,7 @@ import typer
 
 from amicrawl.cli.frontier.rows import AnyPath, hour_now
 from amicrawl.cli.options import AsJson, json_text, print_lines
-from amicrawl.disk import Disk, OutputFile
+from amicrawl.disk import Disk, OutputFile, readable
 from amicrawl.errors import InputError, UsageError
 from amicrawl.frontier import SETTLED_COLUMNS, settled_at
 from amicrawl.meguri import Copies, Status, dump_pieces, partition_in, read_dump
@@ -245,12 +245,8 @@ def import_dump(
 
 
 def _read(path: Path, copies: Copies) -> Partition:
-    try:
+    with readable(path):
         if str(path) == "-":
             return read_dump(sys.stdin.buffer, copies)
         with path.open("rb") as source:
             return read_dump(source, copies)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-        ) from error

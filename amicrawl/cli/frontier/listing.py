@@ -24,7 +24,8 @@ from amicrawl.cli.frontier.rows import (
     text_of,
 )
 from amicrawl.cli.options import AsJson, json_text, print_lines
-from amicrawl.errors import InputError, UsageError
+from amicrawl.disk import readable
+from amicrawl.errors import UsageError
 from amicrawl.meguri import (
     STATUSES,
     WAITING,
@@ -107,10 +108,8 @@ def _newest(snapshots: Mapping[int, Path]) -> dict[str, Any] | None:
 def _sizes(paths: Iterable[Path]) -> dict[str, int]:
     sizes = {}
     for path in paths:
-        try:
+        with readable(path):
             sizes[path.name] = path.stat().st_size
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
     return sizes
 
 

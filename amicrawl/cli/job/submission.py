@@ -19,6 +19,7 @@ from amicrawl.cli.job.listing import EVERY, Absence, moment
 from amicrawl.cli.job.settings import given_in, options_of
 from amicrawl.cli.options import AsJson, grouped
 from amicrawl.cli.redis_options import with_store
+from amicrawl.disk import readable
 from amicrawl.errors import ExitCode, InputError, UsageError
 from amicrawl.fleet.database import JobStore, RedisUnavailable
 from amicrawl.fleet.jobs import JobExistsError, JobState, Submission, Submitted, job_settings, lookup
@@ -209,11 +210,8 @@ def _target(url: str | None, url_list: str | None) -> _JobTarget:
 
 
 def _lines_of(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST_LIST + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}. Check the path.") from error
+    with readable(path), path.open("rb") as file:
+        content = file.read(LARGEST_LIST + 1)
     if len(content) > LARGEST_LIST:
         raise UsageError(
             f"{path} has more than {LARGEST_LIST:,} bytes, all that Redis keeps of a list. Put it "

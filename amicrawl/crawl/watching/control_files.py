@@ -20,7 +20,7 @@ from contextlib import suppress
 from math import isfinite
 from typing import TYPE_CHECKING
 
-from amicrawl.disk import explained, replace_file
+from amicrawl.disk import explained, readable, replace_file
 from amicrawl.errors import InputError, UsageError
 from amicrawl.terminal import harmless
 
@@ -72,15 +72,13 @@ class ControlFile:
 
         Raises InputError where it cannot be read, is too large or is not text.
         """
-        try:
+        with readable(self.path):
             # Not to wait for a writer where it is a pipe.
             descriptor = os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
             with os.fdopen(descriptor, "rb") as file:
                 if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                     raise InputError(f"{self.path} is not a file. Write one in its place.")
                 content = file.read(SIZE_LIMIT + 1)
-        except OSError as error:
-            raise InputError(f"{self.path} cannot be read: {error.strerror}.") from error
         if len(content) > SIZE_LIMIT:
             raise InputError(f"{self.path} is larger than {SIZE_LIMIT} bytes.")
         try:

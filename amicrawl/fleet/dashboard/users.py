@@ -29,7 +29,7 @@ from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from amicrawl.disk import OutputFile
+from amicrawl.disk import OutputFile, readable
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -303,11 +303,8 @@ def _known(users: Mapping[str, User], name: str) -> User:
 
 
 def _users_in(path: Path) -> dict[str, User]:
-    try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST + 1)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror}.") from error
+    with readable(path), path.open("rb") as file:
+        content = file.read(_LARGEST + 1)
     try:
         if len(content) > _LARGEST:
             raise ValueError(f"it is larger than {_LARGEST} bytes")

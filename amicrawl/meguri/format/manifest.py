@@ -15,8 +15,7 @@ from __future__ import annotations
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
-from amicrawl.disk import replace_file
-from amicrawl.errors import InputError
+from amicrawl.disk import readable, replace_file
 from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.faults import FileFault, FrontierFileError, Malformed
 from amicrawl.meguri.format.footer import Cursor
@@ -145,13 +144,8 @@ def _read_entry(cursor: Cursor) -> ManifestEntry:
 
 def read_manifest(path: Path) -> Manifest:
     """Return the manifest in *path*; raises FrontierFileError, or InputError where it cannot be read."""
-    try:
-        with path.open("rb") as file:
-            octets = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror or error}. Check path and permissions."
-        ) from error
+    with readable(path), path.open("rb") as file:
+        octets = file.read(MOST_BYTES + 1)
     if len(octets) > MOST_BYTES:
         raise FrontierFileError(
             path, MOST_BYTES, "manifest", "it is too large for one", fault=FileFault.CORRUPT

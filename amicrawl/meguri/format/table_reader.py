@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from amicrawl.disk import refuse_pipe
-from amicrawl.errors import InputError
+from amicrawl.disk import readable, refuse_pipe
 from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.faults import FileFault, FrontierFileError, Malformed
 from amicrawl.meguri.format.layout import page_extents
@@ -42,7 +41,7 @@ class BlockReader:
         self.reads = 0
         """Calls to the operating system so far."""
         self.bytes_read = 0
-        with self._explained():
+        with readable(self.path):
             refuse_pipe(path)
             self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
             self.size = os.fstat(self._descriptor).st_size
@@ -55,7 +54,7 @@ class BlockReader:
 
     def read(self, offset: int, length: int) -> bytes:
         """Return *length* bytes from *offset* on; Malformed where the file no longer has them."""
-        with self._explained():
+        with readable(self.path):
             block = os.pread(self._descriptor, length, offset)
             self.reads += 1
             while len(block) < length:  # more than 2 GiB are read in parts
@@ -83,13 +82,6 @@ class BlockReader:
             raise FrontierFileError(
                 self.path, offset + fault.at, region, fault.reason, fault=fault.fault
             ) from fault
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise InputError(f"{self.path} cannot be read: {error.strerror or error}.") from error
 
 
 _READ_TOGETHER: Final = 1 << 18

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from amicrawl.disk import OPEN_SUFFIX
+from amicrawl.disk import OPEN_SUFFIX, readable
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.meguri.format.strings import NAMED
 from amicrawl.meguri.store.journal import FIRST_LSN, TAIL_SUFFIX
@@ -81,10 +81,8 @@ class Listing:
 def list_directory(directory: Path) -> Listing:
     """Return the files of *directory*; InputError where it cannot be read."""
     listing = Listing()
-    try:
+    with readable(directory):
         paths = sorted(directory.iterdir())
-    except OSError as error:
-        raise InputError(f"{directory} cannot be read: {error.strerror}.") from error
     for path in paths:
         _enter(listing, path)
     for number in listing.further.keys() - listing.snapshots.keys():
@@ -226,11 +224,8 @@ def _slots(directory: Path, listing: Listing, notes: list[str]) -> dict[int, Slo
             "the first snapshot. The snapshots and logs were looked at."
         )
         return {}
-    try:
-        with listing.superblock.open("rb") as file:
-            found, faults = decode_superblock(file.read(SUPERBLOCK_SIZE))
-    except OSError as error:
-        raise InputError(f"{listing.superblock} cannot be read: {error.strerror or error}.") from error
+    with readable(listing.superblock), listing.superblock.open("rb") as file:
+        found, faults = decode_superblock(file.read(SUPERBLOCK_SIZE))
     notes += [
         f"{listing.superblock}, byte {fault.at}: a slot is damaged, {fault.reason}; it was passed over."
         for fault in faults

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from amicrawl.errors import InputError
+from amicrawl.disk import readable
 from amicrawl.meguri.format.faults import Malformed
 from amicrawl.meguri.format.schema import ROW, URL_REFERENCES
 from amicrawl.meguri.store.journal import (
@@ -213,16 +213,13 @@ class _Chain:
 
     def read(self, path: Path) -> None:
         """Replay the log *path*; InputError where it cannot be read."""
-        try:
-            with path.open("rb") as file:
-                size = file.seek(0, 2)
-                if size == 0:  # which cannot be mapped
-                    self.logs.append(ReplayedLog(path, 0, 0, 0, ""))
-                    return
-                with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as block:
-                    self._replay(path, block)
-        except OSError as error:
-            raise InputError(f"{path} cannot be read: {error.strerror or error}.") from error
+        with readable(path), path.open("rb") as file:
+            size = file.seek(0, 2)
+            if size == 0:  # which cannot be mapped
+                self.logs.append(ReplayedLog(path, 0, 0, 0, ""))
+                return
+            with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as block:
+                self._replay(path, block)
 
     def _replay(self, path: Path, block: mmap.mmap) -> None:
         self._close_torn(block)

@@ -33,8 +33,8 @@ from amicrawl.archive.index.collection.products import (
 from amicrawl.archive.index.derivatives.file import LeftOutError, Maker
 from amicrawl.archive.location import Location, reachable
 from amicrawl.archive.steady_memory import collector_at_rest, steady_heap
-from amicrawl.disk import Disk, explained, replace_file
-from amicrawl.errors import AmicrawlError, InputError, UsageError
+from amicrawl.disk import Disk, explained, readable, replace_file
+from amicrawl.errors import AmicrawlError, UsageError
 from amicrawl.reading import paired, read_records
 
 if TYPE_CHECKING:
@@ -89,12 +89,8 @@ def collect_file(job: FileJob, report: Callable[[ReadProgress], None]) -> FileOu
 
 
 def _facts_of(source: Path) -> os.stat_result:
-    try:
+    with readable(source):
         return source.stat()
-    except OSError as error:
-        raise InputError(
-            f"{source} cannot be read: {error.strerror or error}. Check path and permissions."
-        ) from error
 
 
 class ArchiveReader:

@@ -30,7 +30,7 @@ from amicrawl.archive.index.wacz.pages import PageList
 from amicrawl.archive.index.zipnum.cluster import json_idx_head
 from amicrawl.archive.index.zipnum.writer import WrittenCluster, blocks_of, json_members
 from amicrawl.archive.lines import IndexOptions, cdxj_lines, external_sort
-from amicrawl.disk import OutputFile, explained, refuse_pipe
+from amicrawl.disk import OutputFile, explained, readable, refuse_pipe
 from amicrawl.errors import InputError, UsageError
 from amicrawl.reading import paired, read_records
 
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
-    from types import TracebackType
     from typing import Self
 
     from amicrawl.archive.index.wacz.pages import PageLine
@@ -208,25 +207,17 @@ def _packed_and_indexed(
 
 
 def _state(path: Path) -> tuple[int, int]:
-    try:
+    with readable(path):
         found = path.stat()
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror}. Check path and permissions."
-        ) from error
     return found.st_size, found.st_mtime_ns
 
 
 def _pieces_of(path: Path) -> Iterator[bytes]:
-    try:
+    with readable(path):
         refuse_pipe(path)
         with path.open("rb") as stream:
             while piece := stream.read(_PIECE):
                 yield piece
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be read: {error.strerror}. Check path and permissions."
-        ) from error
 
 
 def _write_index(
@@ -327,9 +318,7 @@ class ZipPackage:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
         try:
             if kind is None:
                 self._zip.close()

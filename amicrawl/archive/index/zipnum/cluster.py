@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import orjson
 
 from amicrawl.archive.lines import SortedLines
-from amicrawl.disk import refuse_pipe
+from amicrawl.disk import readable, refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError
 
 if TYPE_CHECKING:
@@ -293,12 +293,10 @@ class Cluster:
         loc = self.path.with_suffix(".loc")
         if not loc.exists():
             return None
-        try:
+        with readable(loc):
             refuse_pipe(loc)
             with loc.open("rb") as stream:
                 text = stream.read(_LONGEST_LOC).decode("utf-8", "replace")
-        except OSError as error:
-            raise InputError(f"{loc} cannot be read: {error}. Check path and permissions.") from error
         shards: dict[str, Path] = {}
         for number, line in enumerate(text.splitlines(), 1):
             name, *locations = line.split("\t")
