@@ -26,7 +26,7 @@ from amicrawl.invalid import nearest
 from amicrawl.terminal import harmless, keep_standard_streams
 
 
-class _Commands(TyperGroup):
+class _CommandList(TyperGroup):
     """Lists the commands without loading them."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002  # typer calls it so
@@ -48,7 +48,7 @@ class _Commands(TyperGroup):
 
 
 app = typer.Typer(
-    cls=_Commands,
+    cls=_CommandList,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None if is_plain() else "rich",

@@ -17,8 +17,6 @@ SHARED = frozenset({
     "Record",
     # What Python users hold, beside what the crawl is made of.
     *("Archive", "Capture", "Crawl", "Headers"),
-    # The class of one server, made from the general one.
-    "LimitedConnection",
 })  # fmt: skip
 """Names of several classes."""
 

@@ -67,7 +67,7 @@ class FinishedPage(NamedTuple):
     """How many there are, chosen or not."""
 
 
-class _End(NamedTuple):
+class _EndedJob(NamedTuple):
     """What a choice and an order look at of a job that has ended."""
 
     second: int
@@ -182,7 +182,7 @@ class Board:
         jobs = self._rows(chosen[choice.rows])
         return FinishedPage(jobs, frozenset(latest), choice, len(chosen), len(ends))
 
-    def _rows(self, ends: Sequence[_End]) -> list[Job]:
+    def _rows(self, ends: Sequence[_EndedJob]) -> list[Job]:
         """Return the jobs of *ends* but those whose record has expired in between."""
         found = self._views([end.job["ident"] for end in ends if end.past is None], {})
         views = {job["ident"]: job for job in found}
@@ -337,7 +337,7 @@ class Board:
         with self._store.responding():
             return lookup.latest_ended(self._store, self._found().jobs)
 
-    def _ends(self, idents: Sequence[str], nicknames: Mapping[str, str]) -> Iterator[_End]:
+    def _ends(self, idents: Sequence[str], nicknames: Mapping[str, str]) -> Iterator[_EndedJob]:
         """Yield those of *idents* that have a record, read a few at a time."""
         for at in range(0, len(idents), _AT_ONCE):
             some = idents[at : at + _AT_ONCE]
@@ -380,9 +380,11 @@ class Board:
             return self._names
 
 
-def _end_of(fields: Mapping[str, str], nicknames: Mapping[str, str], hosts: str | None = None) -> _End:
+def _end_of(
+    fields: Mapping[str, str], nicknames: Mapping[str, str], hosts: str | None = None
+) -> _EndedJob:
     """Return the end of the job of which these *fields* are known, its *hosts* as it reported them."""
-    return _End(
+    return _EndedJob(
         # A job that failed has no `finished_at`.
         number_of(fields.get("finished_at") or fields.get("amicrawl_failed_at")),
         ended_view(fields, pipeline=nicknames.get(fields.get("pipeline_id", ""), ""), hosts=hosts),

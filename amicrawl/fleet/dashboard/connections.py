@@ -34,7 +34,7 @@ def connection_factory(
     limits: ConnectionLimits, *, tls: ssl.SSLContext | None = None
 ) -> Callable[..., asyncio.Protocol]:
     """Return what makes the connections of one server, with *tls* if given."""
-    waiting = _Waiting(limits.most_waiting)
+    waiting = _WaitingConnections(limits.most_waiting)
 
     def plain(**keywords: Any) -> asyncio.Protocol:
         return _LimitedConnection(limits, waiting, **keywords)
@@ -52,7 +52,7 @@ class _Waits(Protocol):
         """Count no longer."""
 
 
-class _Waiting:
+class _WaitingConnections:
     """The connections that wait."""
 
     def __init__(self, most: int) -> None:
@@ -82,7 +82,7 @@ class _Handshake(asyncio.Protocol):
     def __init__(
         self,
         limits: ConnectionLimits,
-        waiting: _Waiting,
+        waiting: _WaitingConnections,
         tls: ssl.SSLContext | None,
         connection: asyncio.Protocol,
     ) -> None:
@@ -137,7 +137,7 @@ class _LimitedConnection(H11Protocol):
     _head_timer: asyncio.TimerHandle | None = None
     _read_timer: asyncio.TimerHandle | None = None
 
-    def __init__(self, limits: ConnectionLimits, waiting: _Waiting, **keywords: Any) -> None:
+    def __init__(self, limits: ConnectionLimits, waiting: _WaitingConnections, **keywords: Any) -> None:
         super().__init__(**keywords)
         self._limits, self._waiting = limits, waiting
 
