@@ -97,6 +97,7 @@ def test_live_settings_are_followed_while_a_job_runs(redis_server: RedisServer, 
     ignored = [entry for entry in entries if entry["type"] == "ignore"]
     assert {entry["pattern"] for entry in ignored} == {r"/p/[3-9]\d$"}
     assert int(record["items_downloaded"]) == len(rows)
+    assert int(record["items_queued"]) == 401, "what is left in the queue is still known"
     assert int(record["r2xx"]) == sum(row["status"] == 200 for row in rows)
     assert (tmp_path / "out" / "ami-00000.warc.gz").exists()
     assert client.get("jobs_aborted") == "1"

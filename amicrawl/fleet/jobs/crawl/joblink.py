@@ -200,7 +200,8 @@ class JobLink:
         if self._found is not None:
             total = self._found.plus(self._new)
             run = self._run
-            waiting = run.frontier.queued + run.later if run.has_frontier else 0
+            # Closed, it has what a crawl leaves that was aborted, stopped or reached a limit.
+            waiting = run.frontier.queued + run.later if run.has_frontier else run.waiting
             figures = total.as_fields(waiting=waiting)
         if self._aborted:
             figures["aborted"] = "true"
