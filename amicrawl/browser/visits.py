@@ -284,6 +284,3 @@ def _own_behaviour(path: str) -> str:
         return Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read as a script: {error}. Name another file.") from error
-
-
-__all__ = ["Browsing", "PageCapture"]

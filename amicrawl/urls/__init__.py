@@ -15,6 +15,7 @@ are `str` or `bytes`; octets that are not UTF-8 survive as lone surrogates (`gra
 begin with `canonical.py`.
 """
 
+# mypy: implicit-reexport
 from amicrawl.urls.canonical import (
     MOST_PIECES,
     Canonical,
@@ -47,36 +48,3 @@ from amicrawl.urls.key import (
     url_key,
 )
 from amicrawl.urls.surt import surt
-
-__all__ = [
-    "MOST_PIECES",
-    "WHITE_SPACE",
-    "Base",
-    "Canonical",
-    "Fetchable",
-    "Grouping",
-    "Policy",
-    "Reason",
-    "Refused",
-    "UrlKey",
-    "canonical_form",
-    "canonicalize",
-    "covered_by_rules",
-    "exceptions",
-    "fetchable",
-    "host_group",
-    "host_key",
-    "host_name",
-    "is_loopback",
-    "octets",
-    "path_key",
-    "registrable_domain",
-    "resolve",
-    "seed_key",
-    "shard_of",
-    "surt",
-    "text_of",
-    "url_key",
-    "with_scheme",
-    "without_userinfo",
-]

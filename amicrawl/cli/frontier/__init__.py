@@ -14,8 +14,6 @@ from amicrawl.cli.frontier.files import compact, export, import_dump, pack
 from amicrawl.cli.frontier.listing import inspect, ls, schedule, stats
 from amicrawl.cli.frontier.lookup import explain, show
 
-__all__ = ["app"]
-
 app = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
