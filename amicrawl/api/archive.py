@@ -241,4 +241,6 @@ def _installed(name: str) -> Any:
     try:
         return import_module(name)
     except ImportError:
-        raise UsageError(f"{name} is not installed. Install it, or use to_arrow().") from None
+        raise UsageError(
+            f"This needs {name}. Run: pip install 'amicrawl[dataframes]', or use to_arrow()."
+        ) from None

@@ -149,3 +149,8 @@ def test_a_crawl_and_a_look_at_it_need_nothing_else(tmp_path: Path, alone: dict[
     shown = subprocess.run(look, cwd=tmp_path, env=alone, capture_output=True, text=True, check=False)
     assert shown.returncode == 0, shown.stderr
     assert f"{address}guest-book.html" in shown.stdout
+    frame = f"import amicrawl; amicrawl.open({str(out)!r}).to_pandas()"
+    asked = subprocess.run(
+        [sys.executable, "-c", frame], env=alone, capture_output=True, text=True, check=False
+    )
+    assert "Run: pip install 'amicrawl[dataframes]', or use to_arrow()." in asked.stderr
