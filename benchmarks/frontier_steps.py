@@ -21,9 +21,8 @@ from amicrawl.frontier import DurableFrontier, Found, Offer, Outcome, Source
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.format.footer import RegionId
-from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.reader import FrontierFile
-from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec, Partition, columns_of
 from amicrawl.meguri.format.verification import inspect, read_partition
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
 from amicrawl.meguri.seen import merged_blob

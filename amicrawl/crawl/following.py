@@ -27,8 +27,8 @@ from amicrawl.crawl.links import (
     SITEMAP,
     Page,
     StartSites,
+    UrlLimits,
 )
-from amicrawl.crawl.url_limits import UrlLimits
 from amicrawl.discovery import (
     Calendars,
     Kind,

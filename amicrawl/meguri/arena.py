@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from amicrawl.disk import explained
 from amicrawl.errors import AmicrawlError
-from amicrawl.meguri.format.partition import EMPTY_ARENA
+from amicrawl.meguri.format.schema import EMPTY_ARENA
 from amicrawl.meguri.rows import drop_pages_of
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.meguri.format.partition import Partition
+    from amicrawl.meguri.format.schema import Partition
 
 _ROWS = 65_536
 _PIECE = 1 << 20

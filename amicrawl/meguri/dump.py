@@ -26,13 +26,20 @@ import numpy as np
 import orjson
 
 from amicrawl.errors import InputError
-from amicrawl.meguri.format.partition import Partition, columns_of
-from amicrawl.meguri.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Column
+from amicrawl.meguri.format.schema import (
+    HOST_COLUMNS,
+    HOST_ROW,
+    ROW,
+    URL_COLUMNS,
+    Column,
+    Partition,
+    columns_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from amicrawl.meguri.format.partition import Columns
+    from amicrawl.meguri.format.schema import Columns
     from amicrawl.meguri.rows import RowTable
     from amicrawl.meguri.snapshot import Copies
 

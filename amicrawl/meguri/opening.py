@@ -35,7 +35,7 @@ from amicrawl.urls import UrlKey, host_group, seed_key, text_of, url_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from amicrawl.meguri.format.partition import Partition
+    from amicrawl.meguri.format.schema import Partition
     from amicrawl.meguri.store.logs import ReplayedLogs
 
 

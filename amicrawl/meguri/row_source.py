@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-    from amicrawl.meguri.format.partition import Columns, Partition
+    from amicrawl.meguri.format.schema import Columns, Partition
 
 STATUSES = (
     "discovered",

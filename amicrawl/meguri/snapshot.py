@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from amicrawl.meguri.arena import StringArena
-from amicrawl.meguri.format.partition import Columns, Partition
-from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec, Columns, Partition
 from amicrawl.meguri.format.writer import WriteOptions
 from amicrawl.meguri.rows import RowTable, drop_pages_of
 from amicrawl.meguri.seen import merged_blob

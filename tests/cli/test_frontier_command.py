@@ -26,9 +26,8 @@ from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
 from amicrawl.meguri import dump_pieces
 from amicrawl.meguri.format.checksum import crc32c
-from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.reader import FrontierFile
-from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec, Partition, columns_of
 from amicrawl.meguri.format.strings import ArenaBuilder, pack_robots, string_at
 from amicrawl.meguri.format.verification import read_partition
 from amicrawl.meguri.format.writer import WriteOptions, write_partition

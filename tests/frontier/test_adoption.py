@@ -15,8 +15,7 @@ from amicrawl.errors import InputError
 from amicrawl.frontier import Offer, Source
 from amicrawl.meguri import LivePartition, Status
 from amicrawl.meguri.arena import entry_of
-from amicrawl.meguri.format.partition import Partition, columns_of
-from amicrawl.meguri.format.schema import HOST_ROW, ROW
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Partition, columns_of
 from amicrawl.meguri.format.verification import read_partition
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
 from amicrawl.meguri.rows import HostRow, UrlRow

@@ -20,7 +20,7 @@ PACKAGE = Path(amicrawl.__file__).parent
 PAST_THE_DOOR = frozenset({
     # What the commands of `amicrawl frontier` show and change is the format itself.
     *(("cli", f"meguri.format.{module}") for module in (
-        *("difference", "faults", "footer", "header", "manifest", "operations", "partition", "reader"),
+        *("difference", "faults", "footer", "header", "manifest", "operations", "reader"),
         *("schema", "strings", "verification", "writer"),
     )),
     # A name for type checkers only, and functions that are called as their modules are.

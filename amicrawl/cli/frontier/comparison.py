@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from amicrawl.meguri.format.difference import RowDifference
-    from amicrawl.meguri.format.partition import Partition
+    from amicrawl.meguri.format.schema import Partition
 
 
 _NAMED_BY = {"urls": "url_ref", "hosts": "host_ref"}

@@ -25,7 +25,7 @@ from amicrawl.terminal import harmless
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amicrawl.meguri.format.partition import Partition
+    from amicrawl.meguri.format.schema import Partition
 
 
 _DAY = 24

@@ -19,8 +19,7 @@ from amicrawl.meguri.format.strings import MOST_OVERLAP, annex_spans, spans
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from amicrawl.meguri.format.partition import Columns, Partition
-    from amicrawl.meguri.format.schema import Column
+    from amicrawl.meguri.format.schema import Column, Columns, Partition
 
 _ROWS = 65_536  # rows compared at a time
 _OCTETS = 4 << 20  # octets of strings that are compared in any case

@@ -14,8 +14,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from amicrawl.meguri.format.faults import FileFault, Malformed
-from amicrawl.meguri.format.partition import Partition
-from amicrawl.meguri.format.schema import HOST_COLUMNS, HOST_REFERENCES, URL_COLUMNS, URL_REFERENCES
+from amicrawl.meguri.format.schema import (
+    HOST_COLUMNS,
+    HOST_REFERENCES,
+    URL_COLUMNS,
+    URL_REFERENCES,
+    Partition,
+)
 from amicrawl.meguri.format.strings import (
     MOST_OVERLAP,
     SMALL,
@@ -30,8 +35,7 @@ from amicrawl.urls import shard_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from amicrawl.meguri.format.partition import Columns
-    from amicrawl.meguri.format.schema import Column
+    from amicrawl.meguri.format.schema import Column, Columns
 
 
 def compact(

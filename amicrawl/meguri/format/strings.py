@@ -29,8 +29,7 @@ import numpy as np
 import zstandard
 
 from amicrawl.meguri.format.faults import FileFault, Malformed
-from amicrawl.meguri.format.partition import EMPTY_ARENA
-from amicrawl.meguri.format.schema import Codec
+from amicrawl.meguri.format.schema import EMPTY_ARENA, Codec
 from amicrawl.meguri.format.varints import write_uvarint
 
 if TYPE_CHECKING:

@@ -18,10 +18,16 @@ from amicrawl.meguri.format.faults import Malformed
 from amicrawl.meguri.format.footer import RegionId
 from amicrawl.meguri.format.header import CRC32C, Flag
 from amicrawl.meguri.format.layout import check_sums
-from amicrawl.meguri.format.partition import KeyOrder, Partition
 from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.schedule import ScheduleCheck
-from amicrawl.meguri.format.schema import HOST_REFERENCES, URL_REFERENCES, Codec, Encoding
+from amicrawl.meguri.format.schema import (
+    HOST_REFERENCES,
+    URL_REFERENCES,
+    Codec,
+    Encoding,
+    KeyOrder,
+    Partition,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from amicrawl.meguri.format.partition import Columns
+    from amicrawl.meguri.format.schema import Columns
 
     Pages = Callable[[str], Iterator[tuple[int, np.ndarray]]]
 

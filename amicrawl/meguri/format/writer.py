@@ -37,9 +37,18 @@ from amicrawl.meguri.format.header import HEADER_SIZE, Flag, Header, pack_traile
 from amicrawl.meguri.format.layout import BLOB_FREE, FLAG_OF_REGION, most_blob, most_rows
 from amicrawl.meguri.format.page import HEADER_SIZE as PAGE_HEADER_SIZE
 from amicrawl.meguri.format.page import MOST_BYTES, PageHeader, PageKind, Zone, encode_page
-from amicrawl.meguri.format.partition import KeyOrder, Partition, columns_of
 from amicrawl.meguri.format.schedule import plan_schedule
-from amicrawl.meguri.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Codec, Column
+from amicrawl.meguri.format.schema import (
+    HOST_COLUMNS,
+    HOST_ROW,
+    ROW,
+    URL_COLUMNS,
+    Codec,
+    Column,
+    KeyOrder,
+    Partition,
+    columns_of,
+)
 from amicrawl.meguri.format.strings import BEGIN, further_path, meta_with
 
 if TYPE_CHECKING:
@@ -47,7 +56,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from amicrawl.disk import Disk
-    from amicrawl.meguri.format.partition import Columns
+    from amicrawl.meguri.format.schema import Columns
 
 PAGE_ROWS = 1 << 16
 """Rows that are worked on at once where pages are not limited, and a good limit where they are."""

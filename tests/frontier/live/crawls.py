@@ -10,8 +10,7 @@ from frontier.live.disks import CountingDisk
 
 from amicrawl.frontier import DurableFrontier, Offer, Source
 from amicrawl.meguri import LivePartition, Status
-from amicrawl.meguri.format.partition import EMPTY_ARENA
-from amicrawl.meguri.format.schema import HOST_ROW, ROW, packing_of
+from amicrawl.meguri.format.schema import EMPTY_ARENA, HOST_ROW, ROW, packing_of
 from amicrawl.meguri.rows import HostRow, UrlRow
 from amicrawl.meguri.snapshot import OPTIONS
 from amicrawl.meguri.store.journal import FrameKind, frame_at, frames_of
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
     from amicrawl.disk import Disk
     from amicrawl.frontier import Dispatch, Outcome
-    from amicrawl.meguri.format.partition import Partition
+    from amicrawl.meguri.format.schema import Partition
 
 HOUR = 472_222
 META = {b"amicrawl.identity": b"exact"}

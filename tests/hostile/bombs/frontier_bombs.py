@@ -12,8 +12,7 @@ from meguri.format.test_hostile_files import claiming
 
 from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.manifest import Manifest, ManifestEntry, encode_manifest
-from amicrawl.meguri.format.partition import Partition, columns_of
-from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec, Partition, columns_of
 from amicrawl.meguri.format.varints import write_uvarint
 from amicrawl.meguri.format.writer import WriteOptions
 

@@ -12,8 +12,15 @@ import numpy as np
 from faulty_disks import QuickDisk
 from urls.vectors import VECTOR_FILES
 
-from amicrawl.meguri.format.partition import Partition, columns_of
-from amicrawl.meguri.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Column
+from amicrawl.meguri.format.schema import (
+    HOST_COLUMNS,
+    HOST_ROW,
+    ROW,
+    URL_COLUMNS,
+    Column,
+    Partition,
+    columns_of,
+)
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from amicrawl.meguri.snapshot import Copies
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amicrawl.meguri.format.partition import Partition
+    from amicrawl.meguri.format.schema import Partition
 
 SELECTION = Path(__file__).parent / "data"
 VECTOR_FILES = Path(__file__).parents[2] / "data" / "vectors"

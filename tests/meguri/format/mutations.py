@@ -22,7 +22,7 @@ from amicrawl.meguri.format.verification import partition_in, verify
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from amicrawl.meguri.format.partition import Partition
+    from amicrawl.meguri.format.schema import Partition
     from amicrawl.meguri.format.writer import WriteOptions
 
 _REGION_ENTRY = 22

@@ -17,8 +17,7 @@ from meguri.format.golden_dumps import partition_of, selected
 from amicrawl.meguri.format.difference import RowDifference, head_differences, row_differences
 from amicrawl.meguri.format.faults import Malformed
 from amicrawl.meguri.format.operations import compact
-from amicrawl.meguri.format.partition import Partition, columns_of
-from amicrawl.meguri.format.schema import HOST_ROW, ROW
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Partition, columns_of
 from amicrawl.meguri.format.strings import ArenaBuilder
 
 if TYPE_CHECKING:

@@ -16,8 +16,7 @@ from meguri.format.golden_dumps import golden_files, options_of, partition_of, s
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError
 from amicrawl.meguri.dump import FIELDS, dump_pieces, read_dump
-from amicrawl.meguri.format.partition import Partition, columns_of
-from amicrawl.meguri.format.schema import ROW
+from amicrawl.meguri.format.schema import ROW, Partition, columns_of
 from amicrawl.meguri.format.verification import read_partition
 from amicrawl.meguri.format.writer import WriteOptions
 from amicrawl.meguri.snapshot import Copies

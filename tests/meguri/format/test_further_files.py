@@ -24,7 +24,7 @@ from amicrawl.meguri.format.writer import WriteOptions, write_partition
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.meguri.format.partition import Partition
+    from amicrawl.meguri.format.schema import Partition
 
 ROWS = 2000
 MOST = 5000

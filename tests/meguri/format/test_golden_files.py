@@ -26,9 +26,17 @@ from urls.vectors import VECTOR_FILES
 from amicrawl.errors import InputError
 from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.page import HEADER_SIZE, PageHeader
-from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.reader import FrontierFile
-from amicrawl.meguri.format.schema import HOST_COLUMNS, HOST_ROW, ROW, URL_COLUMNS, Codec, Column
+from amicrawl.meguri.format.schema import (
+    HOST_COLUMNS,
+    HOST_ROW,
+    ROW,
+    URL_COLUMNS,
+    Codec,
+    Column,
+    Partition,
+    columns_of,
+)
 from amicrawl.meguri.format.verification import (
     inspect,
     inspection_text,

@@ -29,7 +29,6 @@ from amicrawl.meguri.format.footer import (
 )
 from amicrawl.meguri.format.header import Header, pack_trailer
 from amicrawl.meguri.format.page import PageHeader, PageKind
-from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.reader import FrontierFile
 from amicrawl.meguri.format.schema import (
     HOST_COLUMNS,
@@ -39,6 +38,8 @@ from amicrawl.meguri.format.schema import (
     Codec,
     Column,
     Encoding,
+    Partition,
+    columns_of,
 )
 from amicrawl.meguri.format.verification import partition_in
 from amicrawl.meguri.format.writer import WriteOptions, write_partition

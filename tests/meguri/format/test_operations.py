@@ -13,15 +13,14 @@ from meguri.format.golden_dumps import VECTOR_FILES, partition_of, selected, sha
 
 from amicrawl.meguri.format.faults import FileFault, Malformed
 from amicrawl.meguri.format.operations import compact, merge, with_raw_robots
-from amicrawl.meguri.format.partition import columns_of
-from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec
+from amicrawl.meguri.format.schema import HOST_ROW, ROW, Codec, columns_of
 from amicrawl.meguri.format.strings import ArenaBuilder, annex_at, pack_robots, string_at
 from amicrawl.meguri.format.verification import read_partition
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from amicrawl.meguri.format.partition import Partition
+    from amicrawl.meguri.format.schema import Partition
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,8 @@ from meguri.format.frontier_files import encode_partition, made_up, same_partiti
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, OutputError
 from amicrawl.meguri.format.checksum import crc32c, joined_crc32c
-from amicrawl.meguri.format.partition import Partition, columns_of
 from amicrawl.meguri.format.reader import FrontierFile
-from amicrawl.meguri.format.schema import ROW, Codec
+from amicrawl.meguri.format.schema import ROW, Codec, Partition, columns_of
 from amicrawl.meguri.format.verification import read_partition, verify
 from amicrawl.meguri.format.writer import WriteOptions, write_partition
 

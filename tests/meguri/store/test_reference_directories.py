@@ -15,8 +15,7 @@ from faulty_disks import QuickDisk
 from meguri.store.partitions import host_frame, intern_frame, url_frame
 from urls.vectors import VECTOR_FILES, lines
 
-from amicrawl.meguri.format.partition import EMPTY_ARENA
-from amicrawl.meguri.format.schema import HOST_ROW, ROW
+from amicrawl.meguri.format.schema import EMPTY_ARENA, HOST_ROW, ROW
 from amicrawl.meguri.format.verification import read_partition
 from amicrawl.meguri.store.generations import Generations
 from amicrawl.meguri.store.journal import Journal, read_frames
@@ -26,7 +25,7 @@ from amicrawl.meguri.store.superblock import decode_superblock, encode_slot
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from amicrawl.meguri.format.partition import Columns
+    from amicrawl.meguri.format.schema import Columns
     from amicrawl.meguri.store.directory import Candidate
 
 LINES = list(lines(VECTOR_FILES, "store.jsonl"))
