@@ -54,28 +54,32 @@ def replay(
         raise InputError(f"{directory} has no WARC files. Give the output directory of a crawl.")
     # pywb would go on without the command, and the directory stay.
     _on_ending_signals(_interrupt, signal.SIGTERM, signal.SIGHUP)
-    with tempfile.TemporaryDirectory(prefix="amicrawl-replay-") as home:
+    with tempfile.TemporaryDirectory(
+        prefix="amicrawl-replay-",
+        ignore_cleanup_errors=True,  # the browser may still write to it
+    ) as home:
         indexed = amicrawl.index(files, out=Path(home) / "index")
         # JSON is YAML; a path may have any character in it.
         roots = [f"{each.absolute()}/" for each in places]
         archive = {"index_paths": f"{home}/index/", "archive_paths": roots}
         (Path(home) / "config.yaml").write_text(json.dumps({"collections": {"crawl": archive}}))
         said = f"{counted(len(indexed.outcomes), 'file')} indexed; "
-        typer.echo(said + _how_to_open(_start_of(directory), port, as_proxy=proxy), err=True)
+        browser = f"{home}/browser" if proxy else None
+        typer.echo(said + _how_to_open(_start_of(directory), port, browser), err=True)
         mode = ["--proxy", "crawl"] if proxy else []
         code = _serve([program, "-b", "127.0.0.1", "-p", str(port), "-d", home, *mode])
     if code:
         raise UsageError(f"{program} ended with {code}; see the lines above. Is port {port} taken?")
 
 
-def _how_to_open(start: str, port: int, *, as_proxy: bool) -> str:
-    """Return where the pages are, or how a browser of its own is started whose proxy has them."""
-    if not as_proxy:
+def _how_to_open(start: str, port: int, profile: str | None) -> str:
+    """Return where the pages are, or how a browser with *profile* is started whose proxy has them."""
+    if profile is None:
         return f"replay at http://localhost:{port}/crawl/{start}"
     # Certificates are pywb's own; the profile is not that of the operator.
     line = [
         "chromium", f"--proxy-server=http://localhost:{port}", "--proxy-bypass-list=<-loopback>",
-        "--ignore-certificate-errors", "--user-data-dir=/tmp/amicrawl-replay", start,
+        "--ignore-certificate-errors", f"--user-data-dir={profile}", start,
     ]  # fmt: skip
     return f"replay with:\n{shlex.join(line)}"
 

@@ -35,7 +35,7 @@ main()
 """The command line, with the signal that its first argument names once it has started a process."""
 
 
-def _replay_of(tmp_path: Path, start: list[str]) -> subprocess.Popen[str]:
+def _replay_of(tmp_path: Path, start: list[str], *options: str) -> subprocess.Popen[str]:
     """Return `amicrawl replay`, run by *start*, of a crawl; its pywb writes `pid` and sleeps."""
     for name in ("crawl", "tmp"):
         (tmp_path / name).mkdir()
@@ -49,6 +49,7 @@ def _replay_of(tmp_path: Path, start: list[str]) -> subprocess.Popen[str]:
     )
     pywb.chmod(0o755)
     line = [sys.executable, *start, "replay", str(tmp_path / "crawl"), "--wayback", str(pywb)]
+    line += options
     env = {**os.environ, "TMPDIR": str(tmp_path / "tmp")}
     return subprocess.Popen(line, stderr=subprocess.PIPE, text=True, env=env)
 
@@ -124,3 +125,17 @@ def test_a_crawl_of_several_processes_is_replayed_before_it_has_ended(tmp_path: 
     for number in ("0", "1"):
         assert f"ami-p{number}-00000.warc.gz" in (tmp_path / "index").read_text()
         assert f"{tmp_path}/crawl/processes/{number}/" in archives
+
+
+def test_the_browser_of_a_proxy_has_a_profile_that_no_one_else_can_make_before(tmp_path: Path) -> None:
+    """One at a fixed place, which all users of the machine may write to, could be another user's."""
+    with _replay_of(tmp_path, ["-m", "amicrawl"], "--proxy") as process:
+        while not (tmp_path / "pid").exists() and process.poll() is None:
+            time.sleep(0.05)
+        (private,) = (tmp_path / "tmp").iterdir()
+        assert private.stat().st_mode & 0o077 == 0
+        (private / "browser").mkdir()
+        process.terminate()
+        _, said = process.communicate(timeout=60)
+    assert f"--user-data-dir={private}/browser" in said
+    assert list((tmp_path / "tmp").iterdir()) == []
