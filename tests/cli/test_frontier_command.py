@@ -23,7 +23,14 @@ from amicrawl.cli.frontier.files import printed_pieces
 from amicrawl.cli.frontier.lookup import Question, sentences
 from amicrawl.config import Identity
 from amicrawl.disk import Disk
-from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
+from amicrawl.errors import (
+    AmicrawlError,
+    DamagedFileError,
+    ExitCode,
+    InputError,
+    OutputError,
+    UsageError,
+)
 from amicrawl.meguri import dump_pieces
 from amicrawl.meguri.format.checksum import crc32c
 from amicrawl.meguri.format.reader import FrontierFile
@@ -541,6 +548,43 @@ def test_diff_shows_what_changed_in_words(file: Path, tmp_path: Path) -> None:
         "0 added, 0 removed, 1 changed",
     ]
     assert rows_of("diff", file, other)[1]["fields"] == {"depth": [0, 3]}
+
+
+@pytest.mark.parametrize("side", [0, 1])
+@pytest.mark.parametrize(
+    "what",
+    ["nothing", "cut", "other bytes", "a dump", "a later version", "an empty directory", "missing"],
+)
+def test_diff_says_which_of_the_two_cannot_be_read(
+    file: Path, tmp_path: Path, what: str, side: int
+) -> None:
+    whole, odd = file.read_bytes(), tmp_path / "odd"
+    content = {
+        "nothing": b"",
+        "cut": whole[:-30],
+        "other bytes": bytes(range(256)) * 20,
+        "a dump": run("export", file).encode(),
+        "a later version": whole[:4] + b"\x09" + whole[5:],
+    }
+    if what == "an empty directory":
+        odd.mkdir()
+    elif what in content:
+        odd.write_bytes(content[what])
+    given = [file, file]
+    given[side] = odd
+    with pytest.raises(AmicrawlError, match=f"^{odd}") as raised:
+        run("diff", *given)
+    assert raised.value.exit_code == (ExitCode.DAMAGED if what in content else ExitCode.INPUT)
+
+
+def test_a_frontier_does_not_differ_from_itself_and_from_none_by_all_its_rows(
+    file: Path, tmp_path: Path
+) -> None:
+    none = write(empty_partition(), tmp_path / "none.meguri")
+    assert run("diff", file, file) == run("diff", none, none) == "no difference\n"
+    rows, hosts = len(crawled().urls["status"]), len(crawled().hosts["host_key"])
+    assert run("diff", none, file).splitlines()[-1] == f"{rows + hosts} added, 0 removed, 0 changed"
+    assert run("diff", file, none).splitlines()[-1] == f"0 added, {rows + hosts} removed, 0 changed"
 
 
 def test_map_shows_a_directory_and_its_manifest_alike(tmp_path: Path) -> None:

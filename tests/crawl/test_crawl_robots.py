@@ -22,7 +22,9 @@ from amicrawl.crawl.robots import RobotsMiddleware
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.meguri.opening import load
+from amicrawl.politeness.robots import parse_robots
 from amicrawl.politeness.robots_policy import Access, RobotsVerdict
+from amicrawl.urls import Reason, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -76,6 +78,18 @@ def test_robots_txt_is_a_request_like_any_other_to_its_host(tmp_path: Path) -> N
         crawl(seeds, tmp_path / "out", settings=settings)
     assert len(server.arrivals) == 3
     assert all(later - earlier > 0.35 for (earlier, _), (later, _) in pairwise(server.arrivals))
+
+
+def test_a_page_that_robots_txt_forbids_does_not_wait_for_the_turn_behind_it(tmp_path: Path) -> None:
+    with RawServer(serving(lambda: page(b"User-agent: *\nDisallow: /"))) as web:
+        seeds = write_lines(tmp_path / "s.txt", [f"{web.url}/no"])
+        began = time.monotonic()
+        done = crawl(seeds, tmp_path / "out", settings={**OBEY, "AMICRAWL_DELAY": "100"})
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert [row["error"].partition(":")[0] for row in rows(tmp_path / "out") if not row["status"]] == [
+        "robots-denied"
+    ]
+    assert time.monotonic() - began < 90
 
 
 def test_a_crawl_delay_is_kept_up_to_the_cap_and_that_is_said(tmp_path: Path) -> None:
@@ -199,6 +213,37 @@ def test_explain_tells_what_the_rules_say_from_what_happened_and_when(tmp_path: 
     assert "not captured; robots.txt forbade it when its turn came; due from 2" in denied
     unknown = explained("explain", f"{web.url}/unknown", "--dir", str(out))
     assert "not fetched: no link to it was found" in unknown
+
+
+def test_the_sitemaps_of_an_origin_are_taken_once_however_many_origins_there_are() -> None:
+    """It is the origin met longest ago that is forgotten."""
+    taken: list[str] = []
+    run: Any = SimpleNamespace(
+        config=CrawlConfig(),
+        on_sitemaps=[lambda _, origin: taken.append(origin)],
+        key_of=lambda _: Refused(Reason.NO_HOST),
+    )
+    crawler: Any = SimpleNamespace(
+        settings=Settings({"ROBOTSTXT_OBEY": True, "USER_AGENT": "a"}),
+        signals=SimpleNamespace(connect=lambda *_: None),
+    )
+    middleware = RobotsMiddleware(crawler, run)
+    rules = parse_robots(b"Sitemap: http://a.example/s.xml", agent="a")
+
+    def heed(number: int, expires: float) -> None:
+        verdict = RobotsVerdict(Access.RULES, expires, rules)
+        middleware._heed(f"http://{number}.example/robots.txt", verdict, "")
+
+    for number in range(100_000):
+        heed(number, 1.0)
+    heed(0, 2.0)
+    assert len(taken) == 100_000, "an origin whose rules were requested again is known"
+    heed(100_000, 1.0)
+    heed(100_000, 2.0)
+    heed(0, 3.0)
+    assert len(taken) == 100_001
+    heed(1, 2.0)
+    assert taken[100_000:] == ["http://100000.example/robots.txt", "http://1.example/robots.txt"]
 
 
 def test_a_robots_txt_that_comes_after_the_end_is_written_into_no_other_file(tmp_path: Path) -> None:

@@ -425,9 +425,16 @@ def test_what_was_set_aside_of_damage_in_a_process_stays_with_the_whole(
 def test_what_one_command_is_putting_together_is_left_alone_by_a_second(
     web: Web, tmp_path: Path, processes: str
 ) -> None:
-    out = with_killed_parent(web, tmp_path)
+    out, log = tmp_path / "out", tmp_path / "log"
+    parent = begun(site_line(web, out, "processes=2"), log)
     plan = out / "processes" / "plan.json"
-    plan.write_text(plan.read_text().replace("dealt", "gathering"))
+    wait_until(plan.exists)
+    # It ends in order, and is kept from putting all together.
+    in_the_way = out / "ami-p1-00000.warc.gz"
+    in_the_way.write_bytes(b"")
+    assert parent.wait(150) == ExitCode.OUTPUT, log.read_text()
+    in_the_way.unlink()
+    assert json.loads(plan.read_bytes())["stage"] == "gathering"
     there = sorted(out.rglob("*"))
     with DirectoryLock(out):
         second = run(site_line(web, out, f"processes={processes}"))

@@ -168,6 +168,9 @@ def test_a_site_finds_what_is_left_of_it_from_the_records_of_its_pages(tmp_path:
         shutil.rmtree(out / "frontier")
         made = amicrawl("frontier", "rebuild", str(out))
         assert made.returncode == 0, made.stderr
+        # What is known of a page without reading any is where it was first found.
+        found = amicrawl("frontier", "show", str(out), f"{server.url}/2", "--json")
+        assert json.loads(found.stdout)["row"]["via"] == f"{server.url}/0"
         done = crawl_site(f"{server.url}/0", out, settings=settings)
         assert done.returncode == ExitCode.DONE, done.stderr
         assert requested_twice(server) == 0
