@@ -272,7 +272,7 @@ def pace_rules(config: CrawlConfig) -> PaceRules:
 class AddressPace:
     """The pace of addresses: what is known of names, and the hosts that stand in line.
 
-    Memory follows the names that were used last, at most 100,000 of them, and the hosts in line.
+    Memory follows the names that were learnt last, at most 100,000 of them, and the hosts in line.
     """
 
     def __init__(self, delay: float, gates: Gates, breaker: HostBreaker) -> None:

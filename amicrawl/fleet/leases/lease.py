@@ -135,7 +135,6 @@ class Claim:
     """Whether the bucket holds what another machine needs to resume it."""
     checkpoint: str = ""
     """The slot of its last checkpoint there, if that is newer."""
-    failures: int = 0
     why: str = ""
     """What ended the attempt before."""
     first_started_at: str = ""
@@ -160,7 +159,6 @@ class Claim:
             unit=unit,
             token=_number(fields.get("token", "")),
             attempt=_number(fields.get("attempt", "")),
-            failures=_number(fields.get("failures", "")),
             record=dict(record or {}),
             **{name: fields.get(name, "") for name in _TEXTS},
         )
