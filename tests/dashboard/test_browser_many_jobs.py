@@ -261,3 +261,20 @@ def test_marked_jobs_are_changed_after_a_preview_of_those_that_can_be(
     page.get_by_role("button", name="Pause: 10 jobs").click()
     page.locator("#notices", has_text="Paused 10 of 10 jobs").wait_for()
     assert paused() == [job.ident for job in jobs[190:200]]
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_a_dialog_is_no_wider_than_its_window_however_long_the_urls_are_that_it_lists(
+    browser: Browser, store: JobStore, address: str, width: int
+) -> None:
+    for number in range(3):
+        MadeUpJob.queued(store, f"https://site-{number}.example.org/{'directory/' * 20}")
+    with open_page(browser, width=width) as page:
+        visit(page, address)
+        expect(page.locator("#jobs input[type=checkbox]")).to_have_count(3)
+        page.keyboard.press("Shift+M")
+        page.locator("#bulk").get_by_role("button", name="Abort").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog.locator(".preview li")).to_have_count(3)
+        assert dialog.evaluate("(one) => [one.scrollWidth - one.clientWidth, one.scrollLeft]") == [0, 0]
+        expect(dialog.get_by_role("heading", name="Abort: 3 jobs")).to_be_in_viewport(ratio=1)
