@@ -104,7 +104,7 @@ def done_on_spark(
 
     tasks = context.parallelize(range(len(jobs)), len(jobs))
     yielded = 0
-    with explained("do the work"), ThreadPoolExecutor(1) as pool:
+    with spark_errors("do the work"), ThreadPoolExecutor(1) as pool:
         running = pool.submit(tasks.foreachPartition, task)
         try:
             is_over = False
@@ -147,7 +147,7 @@ def came_of(job: Any, work: Callable[[Any], Any], *, is_last: bool = True) -> tu
 
 
 @contextmanager
-def explained(doing: str) -> Iterator[None]:
+def spark_errors(doing: str) -> Iterator[None]:
     """Turn an error of Spark's into InputError: that it could not do what *doing* says."""
     from py4j.protocol import Py4JError  # noqa: PLC0415  # an extra
     from pyspark.errors import PySparkException  # noqa: PLC0415  # an extra
@@ -244,6 +244,6 @@ def written_parts(
 
     ranges = lines.repartitionByRange(partitions, *by) if partitions else lines.repartitionByRange(*by)
     in_order = ranges.sortWithinPartitions(*by).select(LINE, DAMAGE)
-    with explained(doing):
+    with spark_errors(doing):
         rows = in_order.mapInArrow(task, f"{_PART} INT, {_REPORT} BINARY").collect()
     return [orjson.loads(bytes(row[_REPORT])) for row in sorted(rows, key=lambda row: row[_PART])]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         SiteArguments,
         configured,
         default_headers,
-        explained,
+        ends_with_sentence,
         job_argument,
         known_arguments,
         whole_number,

@@ -280,7 +280,7 @@ def _switch(values: Mapping[str, str], name: str) -> bool:
     return text in _TRUE
 
 
-def explained(make: Callable[_P, _S]) -> Callable[_P, _S]:
+def ends_with_sentence(make: Callable[_P, _S]) -> Callable[_P, _S]:
     """Return *make*, a `from_crawler`, with which an error of ours ends those commands in a sentence."""
 
     @wraps(make)

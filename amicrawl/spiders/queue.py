@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Self
 
-from amicrawl.crawl import configured, explained
+from amicrawl.crawl import configured, ends_with_sentence
 from amicrawl.spiders import FrontierSpider, set_output
 from amicrawl.wings import registered
 
@@ -34,7 +34,7 @@ class QueueSpider(FrontierSpider):
         settings.set("AMICRAWL_IDENTITY", "exact", "addon")
 
     @classmethod
-    @explained
+    @ends_with_sentence
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Check the arguments and the settings of Redis, before anything is made or requested.
 

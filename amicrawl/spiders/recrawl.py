@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from amicrawl.config import PREFIX
-from amicrawl.crawl import RecrawlArguments, configured, explained, read_starts, run_of, site_crawled_in
+from amicrawl.crawl import (
+    RecrawlArguments,
+    configured,
+    ends_with_sentence,
+    read_starts,
+    run_of,
+    site_crawled_in,
+)
 from amicrawl.spiders import FrontierSpider
 
 if TYPE_CHECKING:
@@ -43,7 +50,7 @@ class RecrawlSpider(FrontierSpider):
         self.asked = {name: str(value) for name, value in asdict(arguments).items() if value is not None}
 
     @classmethod
-    @explained
+    @ends_with_sentence
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Check the arguments. Raises UsageError."""
         arguments = RecrawlArguments.parse(configured(crawler, kwargs))

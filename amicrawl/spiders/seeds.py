@@ -10,7 +10,7 @@ from amicrawl.crawl import (
     SeedList,
     as_process,
     configured,
-    explained,
+    ends_with_sentence,
     job_argument,
 )
 from amicrawl.spiders import FrontierSpider, set_browser, set_output
@@ -41,7 +41,7 @@ class SeedsSpider(FrontierSpider):
         settings.set("AMICRAWL_IDENTITY", "exact", "addon")
 
     @classmethod
-    @explained
+    @ends_with_sentence
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Check the arguments and open the seed list, before anything is made or requested.
 

@@ -12,7 +12,7 @@ from amicrawl.crawl import (
     SiteArguments,
     as_process,
     configured,
-    explained,
+    ends_with_sentence,
     job_argument,
     offer_starts,
     read_starts,
@@ -57,7 +57,7 @@ class SiteSpider(FrontierSpider):
         settings.set("AMICRAWL_DEDUP", "crawl", "addon")
 
     @classmethod
-    @explained
+    @ends_with_sentence
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Check the arguments and read the start URLs, before anything is made or requested.
 
@@ -85,7 +85,7 @@ class JobSpider(SiteSpider):
     """Reports the crawl to Redis, and brings the changes made there to the crawl."""
 
     @classmethod
-    @explained
+    @ends_with_sentence
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Read and claim the job. Raises UsageError, InputError, RedisUnavailable or LeaseLost."""
         # Scrapy loads every spider for any crawl, and the way to Redis takes a third of a second.

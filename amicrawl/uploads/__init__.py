@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         keeps_state,
         open_bucket,
         small_object,
+        usable,
     )
     from amicrawl.uploads.internet_archive import with_metadata
     from amicrawl.uploads.progress import UploadProgress

@@ -76,6 +76,17 @@ class Bucket(Protocol):
         """Put *blocks*, *size* bytes, under *name*, in place of what bears it; all of them or none."""
 
 
+@contextmanager
+def usable(bucket: Bucket) -> Iterator[None]:
+    """Turn an OSError of *bucket* into the OutputError that says that it cannot be used."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"{bucket.url} cannot be used: {error}. Check the credentials and the network."
+        ) from error
+
+
 class DirectoryBucket:
     """A directory in the place of a bucket; what is written there is forced to its disk."""
 
@@ -354,13 +365,10 @@ def manifest_for(directory: Path, bucket: Bucket) -> UploadManifest:
 
 
 def _manifest_in(bucket: Bucket) -> UploadManifest:
-    try:
+    with usable(bucket):
         content = small_object(bucket, MANIFEST_NAME, largest=SIZE_LIMIT)
+    try:
         return UploadManifest() if content is None else decoded(content)
-    except OSError as error:
-        raise OutputError(
-            f"{bucket.url} cannot be read: {error}. Check the credentials and the network."
-        ) from error
     except NotAManifestError as error:
         raise UsageError(
             f"{bucket.url} holds an {MANIFEST_NAME} of something else: {error}. Choose another path."

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from amicrawl.clock import warc_date
@@ -368,20 +368,10 @@ class Uploads:
     def _damaged_on_its_way(self, name: str) -> OutputError:
         return OutputError(f"{name} did not arrive whole in {self._bucket.url}; nothing was removed.")
 
-    def _explained(self, name: str) -> _Explained:
-        return _Explained(name, self._bucket.url)
-
-
-class _Explained:
-    """Turns an OSError of a store into the OutputError that says what could not be uploaded."""
-
-    def __init__(self, name: str, url: str) -> None:
-        self._name = name
-        self._url = url
-
-    def __enter__(self) -> None:
-        """Do nothing."""
-
-    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        if isinstance(error, OSError):
-            raise OutputError(f"{self._name} could not be uploaded to {self._url}: {error}") from error
+    @contextmanager
+    def _explained(self, name: str) -> Iterator[None]:
+        """Turn an OSError of the store into the OutputError that says that *name* was not uploaded."""
+        try:
+            yield
+        except OSError as error:
+            raise OutputError(f"{name} could not be uploaded to {self._bucket.url}: {error}") from error

@@ -19,7 +19,6 @@ import os
 import re
 import threading
 import time
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
@@ -29,7 +28,7 @@ from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained
 from amicrawl.errors import AmicrawlError, OutputError
 from amicrawl.jsontext import parsed
 from amicrawl.partition import Outbox
-from amicrawl.uploads import BLOCK, open_bucket, small_object
+from amicrawl.uploads import BLOCK, open_bucket, small_object, usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,7 +86,7 @@ def save(
     """
     names = files or _crawl_files
     bucket = open_bucket(url, disk=disk)
-    with _explained(bucket):
+    with usable(bucket):
         # While it is being replaced, no reader may take it for whole.
         bucket.write(LIST_NAME, iter([b"{}"]), size=2)
         for _ in range(_TRIES):
@@ -117,7 +116,7 @@ def ship_state(directory: Path, url: str, *, disk: Disk) -> None:
 def serial_of(url: str, *, disk: Disk) -> int:
     """Return the serial of the whole checkpoint at *url*; -1 where there is none."""
     bucket = open_bucket(url, disk=disk)
-    with _explained(bucket):
+    with usable(bucket):
         try:
             serial = _read(bucket).get("serial", 0)
         except OutputError:
@@ -148,7 +147,7 @@ def newer_checkpoints(url: str, base: str, *, than: int, disk: Disk) -> NewerChe
 def restore_checkpoint(directory: Path, url: str, *, disk: Disk) -> None:
     """Put the checkpoint at *url* into *directory*; raises AmicrawlError where it is not whole."""
     bucket = open_bucket(url, disk=disk)
-    with _explained(bucket):
+    with usable(bucket):
         for file in _listed(bucket):
             path = directory / file["name"]
             with explained(path.parent, "made"):
@@ -273,15 +272,6 @@ def is_fetched(bucket: Bucket, name: str, path: Path, *, size: int, sha256: str,
     finally:
         output.close()
     return is_whole
-
-
-@contextmanager
-def _explained(bucket: Bucket) -> Iterator[None]:
-    """Turn an OSError of a store into an OutputError."""
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(f"{bucket.url} cannot be used: {error}.") from error
 
 
 class Copying:

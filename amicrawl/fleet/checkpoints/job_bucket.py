@@ -52,6 +52,7 @@ from amicrawl.uploads import (
     keeps_state,
     open_bucket,
     small_object,
+    usable,
     with_metadata,
 )
 
@@ -165,10 +166,8 @@ def fetch_finished(directory: Path, url: str, *, disk: Disk) -> bool:
     bucket. Raises OutputError where the bucket cannot be read.
     """
     bucket = open_bucket(url, disk=disk)
-    try:
+    with usable(bucket):
         content = small_object(bucket, FILE_NAME, largest=SIZE_LIMIT)
-    except OSError as error:
-        raise OutputError(f"{bucket.url} cannot be read: {error}.") from error
     if content is None:
         return False
     beginning = directory.with_name(directory.name + _FETCHED)
@@ -312,16 +311,14 @@ def _is_there(name: str, manifest: UploadManifest) -> bool:
 
 
 def _manifest(bucket: Bucket) -> UploadManifest:
-    try:
+    with usable(bucket):
         content = small_object(bucket, MANIFEST_NAME, largest=SIZE_LIMIT)
-        if content is None:
-            raise NothingToFetchError(f"{bucket.url} holds no list of a crawl's files.")
-        manifest = decoded(content)
-    except OSError as error:
-        raise OutputError(f"{bucket.url} cannot be read: {error}.") from error
+    if content is None:
+        raise NothingToFetchError(f"{bucket.url} holds no list of a crawl's files.")
+    try:
+        return decoded(content)
     except NotAManifestError as error:
         raise NothingToFetchError(f"{bucket.url} holds a list that cannot be read: {error}.") from error
-    return manifest
 
 
 def _fetch(bucket: Bucket, each: Uploaded, path: Path, *, disk: Disk) -> None:

@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from amicrawl.disk import Disk
-from amicrawl.errors import AmicrawlError, ExitCode, OutputError, UsageError
+from amicrawl.errors import AmicrawlError, ExitCode, UsageError
 from amicrawl.fleet.spark.bucket_objects import MANIFEST, RUN, read_json, write_json
 from amicrawl.fleet.spark.leases import LeaseServer
 from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batches_for
 from amicrawl.fleet.spark.seed_partitions import PARTITIONED, opened_list, partitioned
 from amicrawl.partition import batches_of
-from amicrawl.uploads import open_bucket
+from amicrawl.uploads import open_bucket, usable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -238,10 +238,8 @@ def _finished(
         "lines_bad": bad,
         "parts": [{name: each[name] for name in kept} for each in parts],
     }
-    try:
+    with usable(bucket):
         write_json(bucket, MANIFEST, manifest)
-    except OSError as error:
-        raise OutputError(f"{MANIFEST} cannot be written to {bucket.url}: {error}.") from error
     codes = Counter(each["code"] for each in parts)
     code = ExitCode.DONE
     if codes[ExitCode.LIMIT]:
@@ -255,7 +253,7 @@ def _finished(
 
 def _partitions(bucket: Bucket, crawl: SparkCrawl, cores: int) -> int:
     """Return how many partitions there are; as many as before, where the crawl was begun before."""
-    before = (_known(read_json, bucket, RUN) or {}).get("partitions")
+    before = _said_in(bucket).get("partitions")
     number = crawl.partitions or (before if type(before) is int else max(1, 3 * cores))
     if type(before) is int and number != before:
         raise UsageError(
@@ -274,13 +272,13 @@ def _at_work(
     Raises UsageError where another one is. One that was killed has left attempts that hold leases: they
     are waited for.
     """
-    said = _known(read_json, bucket, RUN) or {}
+    said = _said_in(bucket)
     if said.get("driver"):
         tell(
             f"A driver at {bucket.url} has not come to its end: waiting {lease:.0f} s for what it left."
         )
         time.sleep(lease)
-        again = _known(read_json, bucket, RUN) or {}
+        again = _said_in(bucket)
         if again != said and again.get("driver"):
             raise UsageError(f"Another driver is at work at {bucket.url}. Wait for its end.")
     over, fault = threading.Event(), [""]
@@ -297,7 +295,7 @@ def _at_work(
                     return
                 write_json(bucket, RUN, ours | {"beat": number})
 
-    _known(write_json, bucket, RUN, ours)
+    _say_in(bucket, ours)
     thread = threading.Thread(target=beat, name="amicrawl-driver", daemon=True)
     thread.start()
     try:
@@ -306,14 +304,17 @@ def _at_work(
         over.set()
         thread.join()
         if not fault[0]:
-            _known(write_json, bucket, RUN, ours | {"driver": ""})
+            _say_in(bucket, ours | {"driver": ""})
 
 
-def _known(act: Callable[..., Any], bucket: Bucket, *arguments: Any) -> Any:
-    try:
-        return act(bucket, *arguments)
-    except OSError as error:
-        raise OutputError(f"{bucket.url} cannot be used: {error}.") from error
+def _said_in(bucket: Bucket) -> dict[str, Any]:
+    with usable(bucket):
+        return read_json(bucket, RUN) or {}
+
+
+def _say_in(bucket: Bucket, said: dict[str, Any]) -> None:
+    with usable(bucket):
+        write_json(bucket, RUN, said)
 
 
 @contextmanager

@@ -40,7 +40,7 @@ from amicrawl.archive.index.merging.parts import (
 )
 from amicrawl.archive.index.merging.sides import SIDES
 from amicrawl.archive.location import all_fetched
-from amicrawl.archive.spark import done_on_spark, explained
+from amicrawl.archive.spark import done_on_spark, spark_errors
 from amicrawl.archive.workers import Lost
 from amicrawl.disk import Disk
 from amicrawl.errors import InputError, OutputError
@@ -182,7 +182,7 @@ def _merged_all(spark: SparkSession, merge: Merge) -> Merged:
     # Reports come to the first partition, and each file has one of its own.
     files = _together(parts, len(merge.indexes) + 1, "file + 1")
     whole = Merged(files=len(merge.indexes))
-    with explained("merge the files"):
+    with spark_errors("merge the files"):
         for row in files.mapInArrow(partial(written, merge), schema).collect():
             whole.add(report_in(row["octets"]))
     return whole
