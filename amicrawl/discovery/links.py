@@ -181,13 +181,15 @@ def extract(
     """
     payload = payload[: limits.payload]
     read_as = (_read_as(url, content_type) if read_as is None else read_as) or _sniffed(payload)
+    is_xml = content_type.partition(";")[0].strip().lower().endswith("xml")
+    in_header = _of_fields(fields)
+    if is_xml or read_as == "application/xml":
+        in_header += markup.sheets_of_prolog(payload)
     if read_as == "application/xml" and _XHTML.search(payload[:1024]):
         read_as = "text/html"
-    in_header = _of_fields(fields)
     of_header = _gathered(in_header, limits) if in_header else {}, url, UTF_8
     if read_as == "text/html":
         payload, charset = markup_in(payload, content_type)
-        is_xml = content_type.partition(";")[0].strip().lower().endswith("xml")
         html = markup.Document(payload, charset, is_xml=is_xml)
         gathered = _gathered(html.found(), limits)
         base = _reference(html.base, limits) if html.base else ""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from amicrawl.discovery import css, scripts
 from amicrawl.discovery.coding import UTF_8, text_in
 from amicrawl.discovery.kinds import Found, Kind, kind_of_relation
-from amicrawl.urls import resolve
+from amicrawl.urls import resolve, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -87,6 +87,15 @@ _REFRESH = re.compile(
 _CANDIDATE = re.compile(r"[\s,]*+(\S++)")
 _DESCRIPTORS = re.compile(r"[^,(]*+(?:\([^)]*+\)?[^,(]*+)*+")
 
+_PROLOG = re.compile(
+    rb"[\s\xef\xbb\xbf]*+<"
+    rb"(?:!--.*?-->|\?xml-stylesheet(?=\s)(.*?)\?>|(?!!--)[?!][^>\[]*+(?:\[.*?\]\s*+)?>)",
+    re.DOTALL,
+)
+"""A comment, an instruction or the type before the first element of an XML document."""
+_LONGEST_PROLOG = 4096
+_SHEET_ADDRESS = re.compile(rb"""\shref\s*+=\s*+["']([^"']*+)""")
+
 
 def refreshed(text: str) -> str:
     """Return the address in a Refresh field or its like in a document; empty where there is none."""
@@ -105,6 +114,17 @@ def candidates(text: str) -> Iterator[str]:
         if url == match[1]:
             descriptors = _DESCRIPTORS.match(text, position)
             position = descriptors.end() if descriptors else position
+
+
+def sheets_of_prolog(payload: bytes) -> list[Found]:
+    """Return the style sheets that an XML document names before its first element (xml-stylesheet)."""
+    found: list[Found] = []
+    position = 0
+    while part := _PROLOG.match(payload, position, _LONGEST_PROLOG):
+        position = part.end()
+        if part[1] and (address := _SHEET_ADDRESS.search(part[1])):
+            found.append((unescape(text_of(address[1])), Kind.REQUISITE, "xml-stylesheet"))
+    return found
 
 
 class Document:

@@ -23,6 +23,10 @@ ATOM = (
     b"<feed xmlns='http://www.w3.org/2005/Atom'><entry><link rel='enclosure' href='a.ogg'/>"
     b"<link href='entry'/></entry></feed>"
 )
+XHTML = (
+    b"<!-- <?xml-stylesheet href='no'?> --><?xml-stylesheet\ntype='text/css' href='/p.css' ?>"
+    b"<html><base href='/b/'/><a href='a'/><?xml-stylesheet href='no'?></html>"
+)
 MANIFEST = (
     b'{"name": "x", "start_url": "/", "icons": [{"src": "i.png"}, {"src": 1}, 2],'
     b'"shortcuts": [{"icons": [{"src": "/s.png"}]}, {}, "x"]}'
@@ -67,6 +71,16 @@ SOURCES = [
     ("text/html", b"<p style=\"a: image-set('1.png' 1x, '2.png' type('x/png') 2x)\">", "1.png 2.png"),
     ("text/css", b'a{b:-webkit-image-set(url(1.png) 1x, "2.png" 2x)} c{d: "no.png"}', "1.png 2.png"),
     ("text/css", b'a{b:image-set(linear-gradient(red, blue) 1x, "2.png")} i{content: "no"}', "2.png"),
+    ("image/svg+xml", b"<?xml version='1.0'?><?xml-stylesheet href='s?a&amp;b'?><svg/>", "s?a&b"),
+    (
+        "application/xhtml+xml",
+        XHTML,
+        "/p.css /b/a",
+    ),
+    ("application/rss+xml", b"<?xml-stylesheet type='text/xsl' href='f.xsl'?>" + FEED,
+     "item /cover.jpg e.mp3?a=1&b=2 m.mp4 t.png f.xsl"),
+    ("", b"<?xml version='1.0'?><?xml-stylesheet href='s.xsl'?><urlset/>", "s.xsl"),
+    ("text/html", b"<?xml-stylesheet href='no.css'?><a href=a>", "a"),
     ("application/rss+xml", FEED, "item /cover.jpg e.mp3?a=1&b=2 m.mp4 t.png"),
     ("application/atom+xml", ATOM, "entry a.ogg"),
     ("application/manifest+json", MANIFEST, "i.png /s.png"),
