@@ -271,7 +271,7 @@ def test_a_dialog_is_no_wider_than_its_window_however_long_the_urls_are_that_it_
         MadeUpJob.queued(store, f"https://site-{number}.example.org/{'directory/' * 20}")
     with open_page(browser, width=width) as page:
         visit(page, address)
-        expect(page.locator("#jobs input[type=checkbox]")).to_have_count(3)
+        wait_for_range(page, "3 jobs")
         page.keyboard.press("Shift+M")
         page.locator("#bulk").get_by_role("button", name="Abort").click()
         dialog = page.get_by_role("dialog")
