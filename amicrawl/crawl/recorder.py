@@ -72,6 +72,11 @@ class Recorder:
         if stage not in self._stages:
             self._stages.append(stage)
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing more is taken: all files are finished, or about to be."""
+        return self._sealed is not None
+
     def record(self, item: CaptureItem) -> asyncio.Future[None]:
         """Return what is done when *item* is written, as durably as the crawl requests."""
         if self.fault is not None:

@@ -118,3 +118,13 @@ def test_settings_of_scrapy_and_of_others_are_let_through(tmp_path: Path) -> Non
     with RawServer(lambda _: page(b"here")) as server:
         others = {"DOWNLOAD_TIMEOUT": "5", "RETRY_ENABLED": "0", "MYPROJECT_TOKEN": "x"}
         assert crawl_site(server.url, tmp_path / "out", settings=others).returncode == ExitCode.DONE
+
+
+def test_what_a_pipeline_requests_when_it_is_closed_holds_up_no_end(tmp_path: Path) -> None:
+    with RawServer(lambda _: page(b"ok")) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/in-time"])
+        late = '{"tests.guests.spiders.late.LatePipeline": 300}'
+        settings = {"ITEM_PIPELINES": late, "LATE": f"{server.url}/late"}
+        done = crawl(seeds, tmp_path / "out", settings=settings)
+    assert done.returncode == ExitCode.DONE, done.stderr
+    assert "/late" not in {path_of(head) for _, head in server.arrivals}

@@ -142,3 +142,14 @@ def test_a_request_that_the_code_of_today_cannot_make_again_costs_no_other(tmp_p
     assert "A request of the crawl before cannot be made again: TypeError" in resumed.log
     assert "Traceback" not in resumed.log
     assert "GET /5" in resumed.requested
+
+
+def test_what_is_requested_when_the_archive_is_closed_holds_up_no_end(tmp_path: Path) -> None:
+    """Scrapy fetches it in vain: it raises AlreadyCalledError in place of the response."""
+    with GuestServer(lambda _: page(b"<p>ok</p>", "Content-Type: text/html")) as server:
+        settings = {"LATE": f"{server.url}/late"}
+        ran = run_on(server, "late.py", tmp_path, has_line=True, settings=settings)
+    assert ran.returncode == 0, ran.log
+    assert ran.requested == ["GET /in-time"]
+    assert ran.archived == {"/in-time"}
+    assert "late: " in ran.log

@@ -19,7 +19,7 @@ from amicrawl.capture import Capture, Failure
 from amicrawl.clock import unix_ms, unix_ms_now
 from amicrawl.config import LogFormat
 from amicrawl.crawl.guest.connections import policy_of
-from amicrawl.crawl.guest.handler import FETCHED, GuestHandler, record
+from amicrawl.crawl.guest.handler import FETCHED, GuestHandler, check_open, record
 from amicrawl.crawl.guest.settings import HANDLER
 from amicrawl.crawl.reconstruct import (
     foreign_handlers,
@@ -83,6 +83,7 @@ class _ArchivedHandlers:
         run, by = self._run, self._foreign.get(urlparse_cached(request).scheme)
         if by is None:
             return await self._handlers.download_request_async(request)
+        check_open(run, request)
         began = datetime.now(UTC)
         redirects = len(request.meta.get("redirect_urls", ()))
         # The foreign handler may hand the request on to ours, which it found in the settings.

@@ -95,6 +95,7 @@ class GuestHandler(BaseDownloadHandler):
         target = fetchable(request.url)
         if isinstance(target, Refused):
             raise UnsupportedURLSchemeError(f"{request.url!r} cannot be fetched: {target.reason}")
+        check_open(self._run, request)
         receipt = Receipt(self._crawler, request, max_size=self._max_size, warn_size=self._warn_size)
         try:
             capture = await self._wire.fetch(self._wire_request(request, target), watcher=receipt)
@@ -318,8 +319,15 @@ def _certificate_of(capture: Capture) -> Any:
     return Certificate.load(capture.tls.certificate)
 
 
+def check_open(run: Run, request: Request) -> None:
+    """Raise DownloadCancelledError where *request* comes too late, as from what closes a pipeline."""
+    if run.recorder.is_closed:
+        raise DownloadCancelledError(f"The archive is closed, so {request} cannot be archived.")
+
+
 async def record(run: Run, request: Request, capture: Capture) -> None:
     """Record *capture*. Raises DownloadFailedError where the output fails, which ends the crawl."""
+    check_open(run, request)
     item = CaptureItem(
         capture=capture,
         seed=Seed(capture.url, meta_json=str(request.meta.get(META_JSON, ""))),
