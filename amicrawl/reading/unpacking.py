@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
-ZSTD_BEGINS = (ZSTD_MAGIC, *(b"%c\x2a\x4d\x18" % number for number in range(0x50, 0x60)))
+_ZSTD_SKIPPABLE = tuple(b"%c\x2a\x4d\x18" % number for number in range(0x50, 0x60))
+ZSTD_BEGINS = (ZSTD_MAGIC, *_ZSTD_SKIPPABLE)
 """How what is packed with Zstandard begins: with a frame, or one to be skipped, as its dictionary is."""
 _PARQUET = b"PAR1"
 """How Parquet begins, whose pages may be zstd frames."""
@@ -39,7 +40,6 @@ _READ = 128 << 10
 _GZIP_BEGIN = re.compile(rb"\x1f\x8b\x08[\x00-\x1f]")
 _ZSTD_BEGIN = re.compile(rb"\x28\xb5\x2f\xfd")
 _RECORD_BEGIN = re.compile(rb"\s*(?:WARC/[0-9]|[A-Za-z][A-Za-z0-9+.-]*:\S* )")
-_ZSTD_SKIPPABLE = re.compile(rb"[\x50-\x5f]\x2a\x4d\x18")
 _ZEROS = re.compile(rb"\0*")
 _DICTIONARY_FRAME = b"\x5d\x2a\x4d\x18"
 _LONGEST_DICTIONARY = 64 << 20
@@ -210,9 +210,7 @@ class _Units:
                     yield Piece(offset, data, self._base + self._at, "")
                     continue
                 fault = fault or (yield from self._unit(offset, decoder, data))
-            elif isinstance(self._packing, _ZstdFrames) and _ZSTD_SKIPPABLE.match(
-                self._buffer, self._at
-            ):
+            elif isinstance(self._packing, _ZstdFrames) and self._buffer.startswith(_ZSTD_SKIPPABLE, at):
                 fault = self._skip(self._packing)
             elif self._buffer[at] == 0:
                 yield self._filling()

@@ -18,8 +18,6 @@ from amicrawl.meguri.format.strings import ArenaBuilder, annex_at, pack_robots, 
 from amicrawl.meguri.format.verification import read_partition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from amicrawl.meguri.format.schema import Partition
 
 
@@ -29,11 +27,11 @@ def whole() -> Partition:
     return partition_of(json.dumps(selected("ops/input.meguri")["dump"]))
 
 
-def _golden(operation: str) -> Iterator[dict[str, Any]]:
-    for line in (VECTOR_FILES / "ops.jsonl").read_text().splitlines():
-        said = json.loads(line)
-        if said["op"] == operation:
-            yield said
+def _golden(operation: str) -> list[dict[str, Any]]:
+    lines = (VECTOR_FILES / "ops.jsonl").read_text().splitlines()
+    found = [said for line in lines if (said := json.loads(line))["op"] == operation]
+    assert found, f"no vector of {operation}"
+    return found
 
 
 def _is(partition: Partition, said: dict[str, Any]) -> None:
