@@ -162,6 +162,27 @@ def test_a_user_has_so_many_jobs_at_once_and_an_admin_any_number(
         pass
 
 
+def test_a_users_jobs_count_in_a_queue_that_is_new_and_behind_the_jobs_of_others(
+    redis_server: RedisServer, users: Users
+) -> None:
+    with (
+        serve_in_thread(redis_server.url, users=users.path, jobs_per_user=2) as running,
+        httpx.Client(base_url=running.url, trust_env=False, timeout=60) as client,
+        redis_server.client() as redis,
+    ):
+        client.headers["authorization"] = f"Bearer {users.add_token('otto')}"
+
+        def submitted(number: int, **said: str) -> int:
+            body = {"url": f"http://site-{number}.example/", **said}
+            return client.post("/api/v1/jobs", json=body).status_code
+
+        assert [submitted(number, pipeline=f"big{number}") for number in range(3)] == [201, 201, 409]
+        for key in redis.scan_iter("pending:*"):
+            redis.delete(key)
+        redis.lpush("pending", *(f"{number:025}" for number in range(1500)))
+        assert [submitted(number) for number in range(10, 13)] == [201, 201, 409]
+
+
 def test_a_session_ends_by_silence_by_age_and_when_there_are_too_many() -> None:
     clock = Clock()
     sessions = Sessions(clock=clock, most=2)

@@ -50,6 +50,7 @@ _FRESH = 0.25
 _LARGEST_READ = 128 * 1024
 _END_FIELDS = ("finished_at", "failed", "aborted")
 """Those of a record of which a job that has ended has one."""
+_COUNTED = ("url", "started_by", *_END_FIELDS)
 _AT_ONCE = 1000
 """Jobs that have ended and are searched at once."""
 
@@ -113,10 +114,14 @@ class Board:
         return self.live().working
 
     def live_of(self, user: str) -> int:
-        """Return how many jobs that *user* submitted run or are queued."""
-        live = self.live()
+        """Return how many jobs that *user* submitted run or are queued.
+
+        All keys are looked through: the last of these jobs may wait in a queue that is new.
+        """
+        queues = self._found(every=0.0).queues
+        live = self._watch.live(dict.fromkeys([*QUEUES, *queues]), whole=True)
         idents = list(dict.fromkeys([*live.working, *chain.from_iterable(live.queues.values())]))
-        records = [one.record for one in self._watch.jobs(idents, fields=SEARCHED, facts=())]
+        records = [one.record for one in self._watch.jobs(idents, fields=_COUNTED, facts=())]
         return sum(
             record.get("started_by") == user and not any(map(record.get, _END_FIELDS))
             for record in records
@@ -259,7 +264,7 @@ class Board:
 
     def pipelines(self) -> list[Pipeline]:
         """Return all pipelines, by nickname."""
-        records = self._watch.pipelines(self._found(fresh=True).pipelines)
+        records = self._watch.pipelines(self._found(every=_FRESH).pipelines)
         working = self.running()
         seen = dict(zip(working, self._watch.jobs(working, facts=()), strict=True))
         now = self._store.now()
@@ -271,7 +276,7 @@ class Board:
 
     def pipeline_records(self) -> list[dict[str, str]]:
         """Return the records of all pipelines, as they stand in Redis."""
-        return list(self._watch.pipelines(self._found(fresh=True).pipelines).values())
+        return list(self._watch.pipelines(self._found(every=_FRESH).pipelines).values())
 
     def queues(self) -> list[Queue]:
         """Return all queues, those that are empty and always there included."""
@@ -370,10 +375,9 @@ class Board:
         records = self._watch.pipelines(self._found().pipelines)
         return {key: plain(record.get("nickname", ""), limit=100) for key, record in records.items()}
 
-    def _found(self, *, fresh: bool = False) -> JobNames:
+    def _found(self, *, every: float = _NAMES_EVERY) -> JobNames:
         with self._lock:
             now = time.monotonic()
-            every = _FRESH if fresh else _NAMES_EVERY
             if self._names is None or now - self._names_at >= every:
                 self._names = self._watch.names()
                 self._names_at = now

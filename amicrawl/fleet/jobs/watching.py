@@ -55,7 +55,7 @@ _HIGHEST = 1 << 53
 MOST_JOBS = 20_000
 """Jobs of all states that are found by looking through the keys."""
 MOST_WAITING = 1000
-"""Jobs of a queue that are read, the next ones first, and of those that run."""
+"""Jobs of a queue that are shown, the next ones first, and of those that run."""
 _LONGEST_ELEMENT = 100
 """Bytes that are read of an element of a queue: more than an ident has."""
 _MOST_QUEUES = 200
@@ -192,13 +192,14 @@ class Watch:
         now = self._store.now()
         return sum(not is_silent(record, now) for record in records)
 
-    def live(self, queues: Iterable[str]) -> Live:
-        """Return which jobs run, and which wait in *queues*."""
+    def live(self, queues: Iterable[str], *, whole: bool = False) -> Live:
+        """Return which jobs run, and which wait in *queues*: the next of each, or all if *whole*."""
         keys, names = self._store.keys, list(queues)
         with self._store.responding(), self._store.client.pipeline(transaction=False) as batch:
             # Not a plain LRANGE: elements may have any size. Not `redis_values`: all in one round trip.
             read = self._store.scripts.script("read")
-            bounds: list[str | int] = ["list", MOST_WAITING, _LONGEST_ELEMENT, LARGEST_READ]
+            most = MOST_JOBS if whole else MOST_WAITING
+            bounds: list[str | int] = ["list", most, _LONGEST_ELEMENT, LARGEST_READ]
             read([keys.working], bounds, client=batch)
             for count in (keys.completed, keys.aborted, keys.failed):
                 batch.getrange(count, 0, 20)
