@@ -30,10 +30,18 @@ _TOKEN = re.compile(
     re.IGNORECASE,
 )
 _ESCAPE = re.compile(r"\\(?:([0-9A-Fa-f]{1,6})(?:\r\n|[ \t\r\n\f])?|(\r\n|[\s\S]))")
+_ESCAPED_LETTER = re.compile(
+    r"(?<!\\)\\(?:0{0,4}([46][7-9A-F]|[57][0-9A])(?![0-9A-F])(?:\r\n|[ \t\r\n\f])?|([G-Z-]))",
+    re.IGNORECASE,
+)
+"""A letter after F, or a hyphen, as an escape, by which names like `url` may be written."""
 
 
 def references(text: str) -> Iterator[Found]:
     """Yield what the CSS *text* refers to; all of it is requisite."""
+    if "\\" in text:
+        # No such letter continues an escape before it, so nothing else changes its meaning.
+        text = _ESCAPED_LETTER.sub(lambda escape: escape[2] or chr(int(escape[1], 16)), text)
     end, in_set = 0, False
     for token in islice(_TOKEN.finditer(text), MOST_TOKENS):
         imported, other, quoted, single, bare, begins_set, *strings = token.groups()

@@ -4,6 +4,7 @@
     text/css                   `css.py`
     JavaScript                 `scripts.py`
     XML                        sitemaps and feeds, by the reader of seed lists; media of feeds
+    XSLT                       what it imports, and the elements of pages that it makes, `markup.py`
     robots.txt                 its Sitemap lines
     sitemaps of text           their lines
     web manifests              their icons
@@ -75,7 +76,7 @@ _KNOWN = {
         ("text/html", "application/xhtml+xml", "application/vnd.wap.xhtml+xml", "image/svg+xml"),
         "text/html",
     ),
-    **dict.fromkeys(("text/xml", "application/xml"), "application/xml"),
+    **dict.fromkeys(("text/xml", "application/xml", "text/xsl"), "application/xml"),
     "text/css": "text/css",
     _MANIFEST: _MANIFEST,
 }
@@ -85,6 +86,7 @@ _LOOKS_LIKE_HTML = re.compile(
     rb"(?i)<(?:!doctype html|html|head|body|script|title|!--|table|div|a)\b|<!--"
 )
 _LOOKS_LIKE_XML = re.compile(rb"(?i)<(?:\?xml|rss|feed|rdf:rdf|urlset|sitemapindex)\b|<\?xml")
+_XSLT = b"http://www.w3.org/1999/XSL/Transform"
 _XHTML = re.compile(rb"(?i)<(?:[a-z]+:)?(?:html|svg)[\s>]")
 _NAMED_SITEMAP = re.compile(r"/[^/]*sitemap[^/]*\.txt\Z", re.IGNORECASE)
 _NAMED_MANIFEST = re.compile(r"(?:\.webmanifest|/(?:site\.)?manifest\.json)\Z", re.IGNORECASE)
@@ -176,22 +178,28 @@ def extract(
 
     *payload* is the message body without transfer and content coding; *fields* are the header fields
     as `header_fields` gives them. References to the page itself by a fragment are none. *document* is
-    the URL of the page that runs this one, where it is a script. *read_as* is what the page is read as,
-    where that is known; else *url* and *content_type* say it.
+    the URL of the page that this one is a script or an XSLT style sheet of. *read_as* is what the page
+    is read as, where that is known; else *url* and *content_type* say it.
     """
     payload = payload[: limits.payload]
     read_as = (_read_as(url, content_type) if read_as is None else read_as) or _sniffed(payload)
-    is_xml = content_type.partition(";")[0].strip().lower().endswith("xml")
+    is_other_xml = read_as == "application/xml"
+    is_xml = is_other_xml or content_type.partition(";")[0].strip().lower().endswith("xml")
+    is_xslt = is_other_xml and _XSLT in payload[:4096]
     in_header = _of_fields(fields)
-    if is_xml or read_as == "application/xml":
+    if is_xml:
         in_header += markup.sheets_of_prolog(payload)
-    if read_as == "application/xml" and _XHTML.search(payload[:1024]):
-        read_as = "text/html"
+    if is_xslt:
+        in_header += markup.parts_of_xslt(payload)
     of_header = _gathered(in_header, limits) if in_header else {}, url, UTF_8
-    if read_as == "text/html":
+    if read_as == "text/html" or is_xslt or (is_other_xml and _XHTML.search(payload[:1024])):
         payload, charset = markup_in(payload, content_type)
         html = markup.Document(payload, charset, is_xml=is_xml)
-        gathered = _gathered(html.found(), limits)
+        found = html.found()
+        if is_xslt:
+            # Its elements become part of the page; in their attributes, {...} is an expression.
+            found, url = (each for each in found if "{" not in each[0]), document or url
+        gathered = _gathered(found, limits)
         base = _reference(html.base, limits) if html.base else ""
         page = resolve(url, base) if base and len(base) <= limits.url else url
         return _resolved((of_header, (gathered, page, charset)), limits)
@@ -200,11 +208,11 @@ def extract(
         of_sheet = _gathered(css.references(text_in(payload, charset)), limits)
         return _resolved((of_header, (of_sheet, url, charset)), limits)
     read = _READ.get(read_as)
-    found = _gathered(read(payload, url), limits) if read is not None else {}
+    gathered = _gathered(read(payload, url), limits) if read is not None else {}
     if read_as != "text/javascript":
-        return _resolved((of_header, (found, url, UTF_8)), limits)
-    workers = {name: where for name, where in found.items() if where == "script worker"}
-    others = {name: where for name, where in found.items() if where != "script worker"}
+        return _resolved((of_header, (gathered, url, UTF_8)), limits)
+    workers = {name: where for name, where in gathered.items() if where == "script worker"}
+    others = {name: where for name, where in gathered.items() if where != "script worker"}
     return _resolved((of_header, (others, url, UTF_8), (workers, document or url, UTF_8)), limits)
 
 

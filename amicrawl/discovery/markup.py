@@ -94,6 +94,11 @@ _PROLOG = re.compile(
 )
 """A comment, an instruction or the type before the first element of an XML document."""
 _LONGEST_PROLOG = 4096
+_PART_OF_XSLT = re.compile(
+    rb"<!--(?:[\s\S]*?-->|[\s\S]*+)"
+    rb"""|<xsl:(?:import|include)(?=\s)[^<>]*?\shref\s*+=\s*+["']([^"'<>]++)"""
+    rb"""|\bdocument\(\s*+["']([^"'<>]++)"""
+)
 _SHEET_ADDRESS = re.compile(rb"""\shref\s*+=\s*+["']([^"']*+)""")
 
 
@@ -125,6 +130,15 @@ def sheets_of_prolog(payload: bytes) -> list[Found]:
         if part[1] and (address := _SHEET_ADDRESS.search(part[1])):
             found.append((unescape(text_of(address[1])), Kind.REQUISITE, "xml-stylesheet"))
     return found
+
+
+def parts_of_xslt(payload: bytes) -> list[Found]:
+    """Return the style sheets and documents that an XSLT style sheet reads (XSLT 1.0, 2.6 and 12.1)."""
+    return [
+        (unescape(text_of(part[part.lastindex])), Kind.REQUISITE, "xslt")
+        for part in islice(_PART_OF_XSLT.finditer(payload), MOST_TAGS)
+        if part.lastindex
+    ]
 
 
 class Document:

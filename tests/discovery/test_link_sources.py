@@ -27,6 +27,14 @@ XHTML = (
     b"<!-- <?xml-stylesheet href='no'?> --><?xml-stylesheet\ntype='text/css' href='/p.css' ?>"
     b"<html><base href='/b/'/><a href='a'/><?xml-stylesheet href='no'?></html>"
 )
+XSLT = (
+    b"<?xml version='1.0'?><!-- <xsl:import href='no.xsl'/> --><xsl:stylesheet version='1.0' "
+    b"xmlns:xsl='http://www.w3.org/1999/XSL/Transform'><xsl:import href='i.xsl'/>"
+    b"<xsl:include href='j.xsl'/>"
+    b"<xsl:variable name='x' select=\"document('d.xml?a&amp;b')/x\"/><xsl:template match='/'><html>"
+    b"<link rel='stylesheet' href='s.css'/><script src='s.js'/><a href='{@url}'/><img src='{$x}.png'/>"
+    b"<img src='p.png'/></html></xsl:template></xsl:stylesheet>"
+)
 MANIFEST = (
     b'{"name": "x", "start_url": "/", "icons": [{"src": "i.png"}, {"src": 1}, 2],'
     b'"shortcuts": [{"icons": [{"src": "/s.png"}]}, {}, "x"]}'
@@ -71,6 +79,11 @@ SOURCES = [
     ("text/html", b"<p style=\"a: image-set('1.png' 1x, '2.png' type('x/png') 2x)\">", "1.png 2.png"),
     ("text/css", b'a{b:-webkit-image-set(url(1.png) 1x, "2.png" 2x)} c{d: "no.png"}', "1.png 2.png"),
     ("text/css", b'a{b:image-set(linear-gradient(red, blue) 1x, "2.png")} i{content: "no"}', "2.png"),
+    ("text/css", rb"a{b:\75rl(1)} c{d:u\72 l('2')} e{f:\000055\R\l(3)}", "1 2 3"),
+    ("text/css", rb"@\69mport '4'; @im\70 ort '5'; a{b:image\-set('6' 1x)}", "4 5 6"),
+    ("text/css", rb"c{d:'\75rl(no)'; e:\\75rl(no); f:\75arl(no); g:\175rl(no)}", ""),
+    ("text/css", rb"a{b:url(\78\79 z)} c{d:url(a\29\78.png)} e{f:url(\33\67)}", "xyz a)x.png 3g"),
+    ("text/html", rb"<p style='b:\75rl(1.png)'>", "1.png"),
     ("image/svg+xml", b"<?xml version='1.0'?><?xml-stylesheet href='s?a&amp;b'?><svg/>", "s?a&b"),
     (
         "application/xhtml+xml",
@@ -136,6 +149,20 @@ def test_a_worker_is_where_the_page_of_its_script_says_and_an_import_where_the_s
         "https://cdn.example/js/s.js": "worker script",
         "https://a.example/page/w.js": "script worker",
     }
+    assert {link.kind for link in found} == {Kind.REQUISITE}
+
+
+@pytest.mark.parametrize("content_type", ["text/xsl", "text/xml", "application/xslt+xml", ""])
+def test_what_an_xslt_style_sheet_makes_is_where_its_page_is_and_an_import_where_the_sheet_is(
+    content_type: str,
+) -> None:
+    """As browsers resolve them. What has a `{...}` in it is an expression, and not an address."""
+    found = extract(XSLT, url="https://a.example/style/s.xsl", content_type=content_type, document=HERE)
+    assert [link.url for link in found] == [
+        *("https://a.example/style/i.xsl", "https://a.example/style/j.xsl"),
+        "https://a.example/style/d.xml?a&b",
+        *("https://a.example/dir/s.css", "https://a.example/dir/s.js", "https://a.example/dir/p.png"),
+    ]
     assert {link.kind for link in found} == {Kind.REQUISITE}
 
 
