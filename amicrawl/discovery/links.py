@@ -88,6 +88,11 @@ _LOOKS_LIKE_HTML = re.compile(
 _LOOKS_LIKE_XML = re.compile(rb"(?i)<(?:\?xml|rss|feed|rdf:rdf|urlset|sitemapindex)\b|<\?xml")
 _XSLT = b"http://www.w3.org/1999/XSL/Transform"
 _XHTML = re.compile(rb"(?i)<(?:[a-z]+:)?(?:html|svg)[\s>]")
+_IN_ENTRY = re.compile(
+    rb"<(?:\w+:\w*loc>\s*+(?:<!\[CDATA\[\s*+)?|xhtml:link(?=\s)[^<>]*?\shref\s*+=\s*+[\"'])"
+    rb"([^\s\"'<>\]]++)"
+)
+"""The address of an image, a video or a translation of a sitemap's entry."""
 _NAMED_SITEMAP = re.compile(r"/[^/]*sitemap[^/]*\.txt\Z", re.IGNORECASE)
 _NAMED_MANIFEST = re.compile(r"(?:\.webmanifest|/(?:site\.)?manifest\.json)\Z", re.IGNORECASE)
 _LINE = rb"(?i)(?:\A(?:\xef\xbb\xbf)?|[\r\n])[ \t]*"
@@ -209,8 +214,6 @@ def extract(
         return _resolved((of_header, (of_sheet, url, charset)), limits)
     read = _READ.get(read_as)
     gathered = _gathered(read(payload, url), limits) if read is not None else {}
-    if read_as != "text/javascript":
-        return _resolved((of_header, (gathered, url, UTF_8)), limits)
     workers = {name: where for name, where in gathered.items() if where == "script worker"}
     others = {name: where for name, where in gathered.items() if where != "script worker"}
     return _resolved((of_header, (others, url, UTF_8), (workers, document or url, UTF_8)), limits)
@@ -231,7 +234,10 @@ def _entries(payload: bytes, url: str) -> Iterator[Found]:
             yield entry.url, Kind.LINK, "sitemap" if entry.is_sitemap else "feed or sitemap"
     except NotASeedError:
         pass  # what could be read has been
-    if not _IS_SITEMAP.search(payload, 0, 1024):
+    if _IS_SITEMAP.search(payload, 0, 1024):
+        for address in _IN_ENTRY.finditer(payload):
+            yield unescape(text_of(address[1])), Kind.LINK, "feed or sitemap"
+    else:
         yield from _media(payload)
 
 
@@ -250,10 +256,6 @@ def _of_robots(payload: bytes, _: str) -> Iterator[Found]:
 def _of_lines(payload: bytes, _: str) -> Iterator[Found]:
     lines = _WEB_LINE.finditer(payload)
     return ((text_of(line[1]), Kind.LINK, "feed or sitemap") for line in lines)
-
-
-def _of_script(payload: bytes, _: str) -> Iterator[Found]:
-    return scripts.references(payload)
 
 
 def _icons(payload: bytes, _: str) -> Iterator[Found]:
@@ -275,7 +277,7 @@ _READ: dict[str, Callable[[bytes, str], Iterator[Found]] | None] = {
     "text/html": None,
     "text/css": None,
     "application/xml": _entries,
-    "text/javascript": _of_script,
+    "text/javascript": lambda payload, _: scripts.references(payload),
     _MANIFEST: _icons,
     _ROBOTS: _of_robots,
     _SITEMAP_OF_TEXT: _of_lines,

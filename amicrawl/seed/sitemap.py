@@ -36,7 +36,7 @@ class SitemapEntry:
     number: int
     """Which entry of its document, from 1."""
     url: str
-    """As written, white space removed, relative ones of a feed resolved; empty where there is none."""
+    """As written, white space removed; those of a feed resolved, by `xml:base` too. Empty for none."""
     meta: Mapping[str, str]
     """Its other fields (`lastmod`, `changefreq`, `priority`, `pubDate`, `updated`), in order."""
     is_sitemap: bool
@@ -54,6 +54,9 @@ class _DocumentKind(NamedTuple):
 
 _ATOM = "{http://www.w3.org/2005/Atom"
 """The namespace of Atom, as the parser puts it; feeds of other kinds have `link` elements of it too."""
+_BASE = "{http://www.w3.org/XML/1998/namespace}base"
+_LONGEST_BASE = 4096
+"""Characters of a base that a document declares; with a longer one, each address would be as long."""
 
 _KINDS = {
     "urlset": _DocumentKind("url", "loc", ("lastmod", "changefreq", "priority")),
@@ -106,9 +109,10 @@ def _trimmed(blocks: Iterable[bytes]) -> Iterator[bytes]:
 class _Texts:
     """The texts of one entry by the name of their element; those right in the entry have none."""
 
-    def __init__(self, depth: int, namespace: str) -> None:
+    def __init__(self, depth: int, namespace: str, base: str) -> None:
         self.depth = depth
         self.namespace = namespace
+        self.base = base
         self._parts: dict[str, list[str]] = {"": []}
         self._room = MAX_TEXT
 
@@ -166,11 +170,12 @@ class _SitemapTarget:
             if name not in _KINDS:
                 raise NotASeedError(f"its root element is {excerpt(name)}, which no sitemap has")
             self._kind = _KINDS[name]
+            self._base = _declared(self._base, attributes)
         elif self._texts is None:
             # The address of a feed's channel is collected like an entry's: those may be relative to it.
             is_channel_link = self._depth == 3 and name == "link" and namespace != _ATOM
             if is_channel_link or (name == self._kind.entry and self._depth <= 3):
-                self._texts = _Texts(self._depth, namespace)
+                self._texts = _Texts(self._depth, namespace, _declared(self._base, attributes))
         elif self._depth == self._texts.depth + 1 and namespace == self._texts.namespace:
             self._start_field(self._texts, name, attributes)
 
@@ -213,12 +218,18 @@ class _SitemapTarget:
         if not url:
             # RSS 2.0: a guid may be the address, or just any words; an index may have it without `loc`.
             url = guid if is_web(guid := texts.get("guid")) else texts.get("")
-        if kind.address == "link" and self._base and url:
-            url = _resolved(self._base, url)
+        if kind.address == "link" and texts.base and url:
+            url = _resolved(texts.base, url)
         meta = {name: text for name in texts.names if name in kind.facts and (text := texts.get(name))}
         if texts.overfull:
             url, meta = "", {}
         return SitemapEntry(self._count, url, meta, kind.is_index)
+
+
+def _declared(base: str, attributes: Mapping[str, str]) -> str:
+    """Return the base inside an element with *attributes*, outside of which it is *base* (XML Base)."""
+    declared = attributes.get(_BASE, "")
+    return _resolved(base, declared) if len(declared) <= _LONGEST_BASE else base
 
 
 def _resolved(base: str, url: str) -> str:

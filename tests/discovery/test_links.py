@@ -195,6 +195,22 @@ def test_a_sitemap_index_says_what_its_entries_are() -> None:
     ]
 
 
+def test_a_sitemap_names_pictures_videos_and_translations_of_its_pages_behind_the_pages() -> None:
+    payload = (
+        b"<urlset xmlns:image='i' xmlns:video='v' xmlns:xhtml='x'><url><loc>https://a.example/p</loc>"
+        b"<xhtml:link rel='alternate' hreflang='de' href='https://a.example/de?a&amp;b'/><image:image>"
+        b"<image:loc> https://a.example/1.png </image:loc><image:title>no</image:title></image:image>"
+        b"<image:image><image:loc><![CDATA[https://a.example/2.png?a&b]]></image:loc></image:image>"
+        b"<video:video><video:content_loc>https://a.example/v.mp4</video:content_loc></video:video></url>"
+        b"<url><loc>https://a.example/q</loc></url></urlset>"
+    )
+    found = extract(payload, url=HERE, content_type="text/xml")
+    names = ["p", "q", "de?a&b", "1.png", "2.png?a&b", "v.mp4"]
+    assert [link.url for link in found] == [f"https://a.example/{name}" for name in names]
+    # A sitemap is not shown, so none is a requisite, and each must be in scope.
+    assert {(link.kind, link.where) for link in found} == {(Kind.LINK, "feed or sitemap")}
+
+
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
 @pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
 def test_whatever_ends_the_lines_of_a_text_each_is_read(mark: bytes, end: bytes) -> None:

@@ -117,6 +117,15 @@ def test_an_rdf_feed_is_read() -> None:
     ) == [("http://a.example/x", {})]
 
 
+def test_addresses_of_a_feed_are_relative_to_the_base_that_it_and_its_entry_declare() -> None:
+    """RFC 4287, section 2; XML Base is in force in every Atom document."""
+    document = f"""<feed xmlns="http://www.w3.org/2005/Atom" xml:base="/weblog/"><link href="/"/>
+        <entry><link href="one"/></entry><entry xml:base="2005/"><link href="two"/></entry>
+        <entry xml:base="{"x" * 5000}/"><link href="three"/></entry></feed>"""
+    found = [entry.url for entry in entries(document, base="http://a.example/feeds/atom")]
+    assert found == [f"http://a.example/weblog/{name}" for name in ("one", "2005/two", "three")]
+
+
 def test_a_link_that_cannot_be_resolved_is_left_as_it_is() -> None:
     assert facts("<rss><c><item><link>//[x/</link></item></c></rss>", base="http://a.example/") == [
         ("//[x/", {})
