@@ -215,6 +215,48 @@ def test_pages_are_listed_with_date_and_title(package: Path) -> None:
     assert len({page["id"] for page in listed}) == 5
 
 
+def page_record(number: int, *, record_id: str = "") -> bytes:
+    """Return a page as a member, one of several captures of a URL within a second."""
+    block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<title>%d</title>" % number
+    head = "WARC-Target-URI: http://example.org/\r\nContent-Type: application/http\r\n"
+    return gzip_member(
+        Record(
+            RecordType.RESPONSE,
+            record_id or f"<urn:uuid:{number}>",
+            "2026-01-01T00:00:00Z",
+            head,
+            block,
+        )
+    )
+
+
+def ids_by_title(warcs: list[Path], path: Path) -> dict[str, list[str]]:
+    pack(warcs, path)
+    found: dict[str, list[str]] = {}
+    for page in read_lines(path, "pages/pages.jsonl")[1:]:
+        found.setdefault(page["title"], []).append(page["id"])
+    return found
+
+
+def test_captures_of_one_second_have_ids_that_no_other_file_changes(tmp_path: Path) -> None:
+    one, other = tmp_path / "one.warc.gz", tmp_path / "other.warc.gz"
+    one.write_bytes(page_record(1) + page_record(2))
+    other.write_bytes(page_record(3))
+    both = ids_by_title([one, other], tmp_path / "both.wacz")
+    assert len({*both["1"], *both["2"], *both["3"]}) == 3
+    assert ids_by_title([other, one], tmp_path / "turned.wacz") == both
+    assert ids_by_title([other], tmp_path / "alone.wacz") == {"3": both["3"]}
+
+
+def test_pages_have_ids_of_their_own_where_records_have_not(tmp_path: Path) -> None:
+    """As those of a file that is packed twice, or of a tool that gives all records one."""
+    one, copy = tmp_path / "one.warc.gz", tmp_path / "copy.warc.gz"
+    one.write_bytes(page_record(1) + page_record(2, record_id="<urn:uuid:1>") + page_record(3))
+    copy.write_bytes(one.read_bytes())
+    found = ids_by_title([one, copy], tmp_path / "a.wacz")
+    assert len({name for names in found.values() for name in names}) == 6
+
+
 def test_pages_of_a_browser_are_listed_with_what_a_reader_saw(tmp_path: Path) -> None:
     """All of them have one document, which scripts fill: revisits, but for the first."""
     directory = tmp_path / "crawl"

@@ -1,9 +1,9 @@
 """The list of pages of a WACZ package: which records are pages, and their titles.
 
 A page is a response with status 200 that holds HTML; of a crawl, one that its `captures.parquet` has
-uncut. A line of the list is JSON: `id`, the same for the same capture whenever the list is made; `url`;
-`ts`, when it was captured; `title`, where there is one. Of a page that a browser has shown there are
-further records before the response: its title and its `text` are those that a reader saw, and
+uncut. A line of the list is JSON: `id`, of no other line, and the same for a record whenever the list is
+made; `url`; `ts`, when it was captured; `title`, where there is one. Of a page that a browser has shown
+there are further records before the response: its title and its `text` are those that a reader saw, and
 `screenshot` names the record of the picture.
 """
 
@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 import re
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from contextlib import contextmanager
 from datetime import datetime
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
@@ -62,9 +62,8 @@ class PageLine(NamedTuple):
     screenshot: str = ""
     """URL of the record that has a picture of it."""
 
-    def line(self) -> bytes:
-        """Return its line, LF included."""
-        name = hashlib.sha256(f"{self.moment} {self.url}".encode("utf-8", "replace")).hexdigest()[:20]
+    def line(self, name: str) -> bytes:
+        """Return its line, LF included; *name* is its `id`."""
         fields = {"id": name, "url": self.url, "ts": self.moment, "title": self.title}
         fields |= {"text": self.text, "screenshot": self.screenshot}
         return json.dumps({key: value for key, value in fields.items() if value}).encode() + b"\n"
@@ -112,6 +111,10 @@ def _moment(date: str) -> str:
     return date
 
 
+def _digest(said: str) -> int:
+    return int.from_bytes(hashlib.sha256(said.encode("utf-8", "replace")).digest()[:10])
+
+
 class PageList:
     """The list of pages, being written to a file."""
 
@@ -125,6 +128,10 @@ class PageList:
         self._made: OrderedDict[str, dict[str, str]] = OrderedDict()
         """What further records say of pages, by the record ID of the response."""
         self._has_text = False
+        self._names: set[int] = set()
+        """Of all pages, as numbers of 80 bits, which take the least memory."""
+        self._repeats: Counter[int] = Counter()
+        """How often each name was met again."""
         file.write(HEAD)
 
     def add(self, record: Record) -> None:
@@ -143,9 +150,23 @@ class PageList:
         page = page._replace(**made)
         self.count += 1
         self._has_text = self._has_text or bool(page.text)
-        self._file.write(page.line())
+        self._file.write(page.line(self._name(page, record.record_id)))
         if page.url == self._main_page and self._main is None:
             self._main = page
+
+    def _name(self, page: PageLine, record_id: str) -> str:
+        """Return the `id` of *page*, of the record *record_id*.
+
+        A date may be whole seconds, within which a URL is captured more than once. Nor are record IDs
+        unique in every archive: further pages with the same one are numbered.
+        """
+        said = f"{page.moment} {page.url} {record_id}"
+        name = _digest(said)
+        while name in self._names:
+            self._repeats[name] += 1
+            name = _digest(f"{said} {self._repeats[name]}")
+        self._names.add(name)
+        return f"{name:020x}"
 
     def _note(self, record: Record) -> None:
         found: dict[str, str] = {}
