@@ -189,7 +189,8 @@ def _export(result: QueryResult, archives: Path, out: Path, *, per_file: int) ->
         f"{exported.missed:,} missed."
     )
     for miss in exported.misses[:_MISSES_SHOWN]:
-        typer.echo(f"{harmless(miss.file)}, byte {miss.offset}: {harmless(miss.reason)}", err=True)
+        shown = miss._replace(file=harmless(miss.file), reason=harmless(miss.reason))
+        typer.echo(str(shown), err=True)
     if exported.missed > _MISSES_SHOWN:
         typer.echo(f"... and {exported.missed - _MISSES_SHOWN:,} more", err=True)
     if exported.missed:

@@ -315,6 +315,23 @@ def test_records_that_could_not_be_exported_are_told(folder: Path, tmp_path: Pat
         shown(*queried, "--format", "csv")
 
 
+def test_a_record_without_a_place_is_told_by_what_is_known_of_it(folder: Path, tmp_path: Path) -> None:
+    """An index has no offset for what lies in a file that is packed as a whole; a table has -1."""
+    (tmp_path / "a.warc.gz").write_bytes(b"")
+    sql = "SELECT f AS warc_filename, o AS warc_record_offset, 0 AS warc_record_length FROM (VALUES "
+    sql += (
+        "('a.warc.gz', -1), ('a.warc.gz', NULL), (NULL, 7), (NULL, NULL), ('a.warc.gz', 7)) AS t(f, o)"
+    )
+    queried = [folder, "--sql", sql, "--archives", tmp_path, "--warc", tmp_path / "w"]
+    result = CliRunner().invoke(app, [str(each) for each in queried])
+    assert result.exit_code == 5
+    assert result.stderr.splitlines() == [
+        *["a.warc.gz: the index does not say where in the file"] * 2,
+        *["A row without a file name: the index does not say in which file"] * 2,
+        "a.warc.gz, byte 7: no record begins there",
+    ]
+
+
 def test_the_command_ends_with_the_code_of_the_mistake(folder: Path) -> None:
     line = [sys.executable, "-m", "amicrawl", "query", str(folder), "nothing"]
     done = warm_processes.run(line, capture_output=True, text=True, check=False)

@@ -50,8 +50,16 @@ class Miss(NamedTuple):
     """A place that no record was taken from."""
 
     file: str
+    """Empty where the index does not say."""
     offset: int
+    """-1 where the index does not say."""
     reason: str
+
+    def __str__(self) -> str:
+        """Return the place, as far as it is known, and the reason."""
+        if not self.file:
+            return f"A row without a file name: {self.reason}"
+        return f"{self.file}{f', byte {self.offset}' if self.offset >= 0 else ''}: {self.reason}"
 
 
 @dataclass
@@ -154,6 +162,8 @@ class _MissError(Exception):
 
 
 def _found(archives: Path, name: str) -> Path:
+    if not name:
+        raise _MissError("the index does not say in which file")
     parts = PurePosixPath(name).parts
     if parts and "\0" not in name and ".." not in parts and parts[0] != "/":
         for candidate in (archives.joinpath(*parts), archives / parts[-1]):
