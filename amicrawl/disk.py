@@ -328,6 +328,28 @@ def explained(path: Path, action: str) -> Iterator[None]:
 
 
 @contextmanager
+def made_directory(path: Path) -> Iterator[None]:
+    """Make the directory *path* and those above it, OutputError where that fails.
+
+    After an error within, those of them that were made here and are empty are removed.
+    """
+    made: list[Path] = []
+    with explained(path, "created"):
+        for each in [each for each in (path, *path.parents) if not each.exists()][::-1]:
+            with suppress(FileExistsError):
+                each.mkdir()
+                made.append(each)
+        path.mkdir(exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for each in reversed(made):
+                each.rmdir()
+        raise
+
+
+@contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turn an OSError into the InputError that says that *path* cannot be read."""
     try:

@@ -20,9 +20,9 @@ from amicrawl.archive.index import (
 from amicrawl.archive.index.lookup.server import PATH
 from amicrawl.archive.lines import external_sort, files_in, line_blocks
 from amicrawl.archive.location import Location
-from amicrawl.cli.archive_files import make_directory, placed_lines
+from amicrawl.cli.archive_files import placed_lines
 from amicrawl.cli.options import AsJson, BlockLines, PartitionedOptions, Port, grouped
-from amicrawl.disk import Disk
+from amicrawl.disk import Disk, made_directory
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.terminal import counted, harmless
 from amicrawl.urls import is_loopback
@@ -190,14 +190,10 @@ def zipnum(
 
 
 def _zipnum_here(paths: Sequence[str], out: str, **options: Any) -> WrittenCluster:
-    make_directory(Path(out))
-    lines = (
-        line + b"\n"
-        for path in files_in([Path(name) for name in paths], suffixes=_SUFFIXES)
-        for block in line_blocks(path)
-        for line in block
-    )
-    return write_zipnum(external_sort(lines, scratch=Path(out)), Path(out), disk=Disk(), **options)
+    files = files_in([Path(name) for name in paths], suffixes=_SUFFIXES)
+    lines = (line + b"\n" for path in files for block in line_blocks(path) for line in block)
+    with made_directory(Path(out)):
+        return write_zipnum(external_sort(lines, scratch=Path(out)), Path(out), disk=Disk(), **options)
 
 
 def _zipnum_on_spark(paths: Sequence[str], out: str, *, master: str, **options: Any) -> WrittenCluster:

@@ -20,7 +20,7 @@ from amicrawl.archive.table import (
     TableReport,
     beside,
 )
-from amicrawl.cli.archive_files import make_directory, placed_lines
+from amicrawl.cli.archive_files import placed_lines
 from amicrawl.cli.options import PartitionedOptions, Quiet, grouped
 from amicrawl.errors import ExitCode
 from amicrawl.terminal import ProgressBar, counted, harmless
@@ -106,7 +106,6 @@ def table(
                 opened, places, where, options=options, partitions=spark.partitions
             )
     else:
-        make_directory(Path(out))
         with ProgressBar(quiet=quiet) as bar:
 
             def show_progress(done: int, total: int, made: TableReport) -> None:

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from index.lookup_lines import cluster, line, pages, plain
+from typer.testing import CliRunner
 
 from amicrawl.archive.index.lookup.source import STRETCH, SortedFile, open_sources
 from amicrawl.archive.index.zipnum.cluster import (
@@ -24,6 +25,7 @@ from amicrawl.archive.index.zipnum.cluster import (
 )
 from amicrawl.archive.index.zipnum.writer import WrittenCluster, write_zipnum
 from amicrawl.archive.lines.sorted_lines import SortedLines
+from amicrawl.cli.cdx import app
 from amicrawl.disk import Disk
 from amicrawl.errors import AmicrawlError, DamagedFileError, InputError, OutputError, UsageError
 
@@ -148,6 +150,16 @@ KEYED = st.lists(st.tuples(KEYS, st.integers(1, 3)), max_size=40)
 def test_every_range_and_page_is_what_a_scan_finds(
     tmp_path_factory: pytest.TempPathFactory,
     keyed: list[tuple[str, int]],
+@pytest.mark.parametrize("begin", [None, b"WARC/1.0\r\n"])
+def test_no_directory_is_left_of_an_input_that_is_none(tmp_path: Path, begin: bytes | None) -> None:
+    source, out = tmp_path / "index.cdxj", tmp_path / "above" / "cluster"
+    if begin is not None:
+        source.write_bytes(begin)
+    result = CliRunner().invoke(app, ["zipnum", str(source), "-o", str(out)])
+    assert isinstance(result.exception, InputError)
+    assert not out.parent.exists()
+
+
     start: str,
     end: str,
     block: int,

@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+import amicrawl
 from amicrawl.archive.table import CCINDEX, EOT, CapturePlace, TableOptions, TableReport, make_table
 from amicrawl.archive.table.builder import REJECTS_SUFFIX, REPORT_SUFFIX, beside
 from amicrawl.archive.table.convert import converted, fault_of
@@ -562,6 +563,21 @@ def test_a_directory_without_an_index_is_refused_with_the_command_for_one(
     assert "`amicrawl index FILES -o DIR` makes them" in str(result.exception)
 
 
+@pytest.mark.parametrize("begin", [None, b"WARC/1.0\r\n", b"PAR1"])
+def test_no_directory_is_left_of_an_input_that_is_none(tmp_path: Path, begin: bytes | None) -> None:
+    source, out = tmp_path / "index.cdxj", tmp_path / "above" / "table"
+    if begin is not None:
+        source.write_bytes(begin)
+    result = CliRunner().invoke(app, ["table", str(source), "-o", str(out)])
+    assert isinstance(result.exception, InputError)
+    assert not out.parent.exists()
+    out.parent.mkdir()
+    with pytest.raises(InputError):
+        amicrawl.table(source, out=out)
+    assert out.parent.exists(), "it was there before"
+    assert not out.exists()
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [
@@ -582,7 +598,7 @@ def test_a_file_without_captures_gives_an_error_and_no_table(
     assert result.exception.exit_code == ExitCode.INPUT
     assert f"No table was made of {source}: " in str(result.exception)
     assert why in str(result.exception)
-    assert not list(out.rglob("*"))
+    assert not out.exists()
     assert not beside(out, REPORT_SUFFIX).exists()
     source.write_bytes(line() + b"\n")
     assert make_table([source], out, disk=Disk()).rows == 1, "the directory can be used"

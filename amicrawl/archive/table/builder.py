@@ -35,7 +35,14 @@ from amicrawl.archive.table.schema import EOT, MONTH_PREFIX, NOWHERE, SCHEMA_VER
 from amicrawl.archive.table.url_columns import list_version
 from amicrawl.archive.table.writer import FILE_ROWS, TableWriter, seal
 from amicrawl.directory_lock import DirectoryLock
-from amicrawl.disk import OPEN_SUFFIX, OutputFile, explained, remove_durably, replace_file
+from amicrawl.disk import (
+    OPEN_SUFFIX,
+    OutputFile,
+    explained,
+    made_directory,
+    remove_durably,
+    replace_file,
+)
 from amicrawl.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -167,9 +174,7 @@ def make_table(
     where a file cannot be read, NoRowsError where no line gives a row, OutputError where the table
     cannot be written.
     """
-    with explained(out, "created"):
-        out.mkdir(parents=True, exist_ok=True)
-    with DirectoryLock(out, by="process", instead="-o"):
+    with made_directory(out), DirectoryLock(out, by="process", instead="-o"):
         return _made_table(_TableJob(inputs, out, options or TableOptions(), disk, progress))
 
 
@@ -271,9 +276,8 @@ class _TableJob(NamedTuple):
 
 
 def prepare(out: Path, *, disk: Disk) -> None:
-    """Make the directory *out*, and clear what a table that was given up left there."""
-    with explained(out, "created"):
-        out.mkdir(parents=True, exist_ok=True)
+    """Clear what a table that was given up left in *out*; UsageError where there is a table."""
+    with explained(out, "looked through"):
         begun = sorted(out.rglob("*.parquet" + OPEN_SUFFIX))
         present = next(out.rglob("*.parquet"), None)
     if present is not None:

@@ -78,7 +78,9 @@ def write_zipnum(
     checked = checked_lines(lines, written, on_rejected)
     blocks = enumerate(blocks_of(checked, block_lines), 1)
     with closing(OutputFile.replacing(directory / IDX_NAME, disk=disk)) as idx:
-        while (first := next(blocks, None)) is not None:
+        while first is not None:
+    # Before there is a file: what is no index is known by then.
+    first = next(blocks, None)
             path = directory / SHARD_NAME.format(written.shards)
             with closing(OutputFile.replacing(path, disk=disk)) as shard:
                 for line in write_shard(
@@ -88,6 +90,7 @@ def write_zipnum(
                 shard.seal()
         for name, content in descriptions(written.shards, title).items():
             replace_file(directory / name, content, disk=disk)
+            first = next(blocks, None)
         idx.seal()
     return written
 
