@@ -103,10 +103,61 @@ def test_duplicates_and_legends_are_left_out_and_malformed_lines_are_told(tmp_pa
     assert read(tmp_path) == [first, second]
 
 
+def wget_line(path: str) -> bytes:
+    url = f"http://www.example.com/{path}"
+    return f"{url} 20240101000000 {url} text/html 200 X - - 1 a.warc.gz <urn:uuid:1>".encode()
+
+
+@pytest.mark.parametrize(
+    "legend", [b" CDX a b a m s k r M V g u", b"CDX A b e a m s c k r V v D d g M n"]
+)
+def test_an_index_whose_keys_are_urls_makes_no_cluster(tmp_path: Path, legend: bytes) -> None:
+    """As wget's: no key of a request would meet one."""
+    with pytest.raises(InputError, match="keys are not SURTs"):
+        write_zipnum([legend, wget_line("a")], tmp_path / "cluster", disk=Disk())
+    assert not (tmp_path / "cluster" / "cluster.idx").exists()
+
+
+def test_a_line_whose_key_is_a_url_is_told(tmp_path: Path) -> None:
+    told: list[tuple[bytes, str]] = []
+    # A URL without a SURT is its own key.
+    kept = [b"http://example.com:99999/ 20240101000000 {}", b"urn:x:y 20240101000000 {}"]
+    left_out = wget_line("a")
+    written = write_zipnum(
+        [kept[0], left_out, kept[1]],
+        tmp_path,
+        disk=Disk(),
+        on_rejected=lambda *rejected: told.append(rejected),
+    )
+    assert (written.lines, written.rejected) == (2, 1)
+    assert told == [(left_out, "its key is a URL, and not the SURT of one")]
+    assert read(tmp_path) == kept
+
+
+@pytest.mark.parametrize("legend", [b" CDX a b a m s k r M V g u\n", b""])
+def test_an_index_whose_keys_are_urls_is_refused_by_a_look_up(tmp_path: Path, legend: bytes) -> None:
+    path = tmp_path / "wget.cdx"
+    path.write_bytes(legend + b"".join(wget_line(letter) + b"\n" for letter in "ab"))
+    with pytest.raises(InputError, match="keys are not SURTs"):
+        open_sources([path])
+    path.write_bytes(b" CDX N b a m s k r M S V g\n" + b"http://example.com:99999/ 20240101000000 {}\n")
+    open_sources([path])
+
+
 def test_lines_that_are_not_sorted_make_no_cluster(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="not in byte order"):
         cluster([*pages(30), *pages(2)], tmp_path)
     assert not (tmp_path / "cluster.idx").exists()
+
+
+@pytest.mark.parametrize("begin", [None, b"WARC/1.0\r\n"])
+def test_no_directory_is_left_of_an_input_that_is_none(tmp_path: Path, begin: bytes | None) -> None:
+    source, out = tmp_path / "index.cdxj", tmp_path / "above" / "cluster"
+    if begin is not None:
+        source.write_bytes(begin)
+    result = CliRunner().invoke(app, ["zipnum", str(source), "-o", str(out)])
+    assert isinstance(result.exception, InputError)
+    assert not out.parent.exists()
 
 
 def test_a_cluster_is_replaced_only_on_request(tmp_path: Path) -> None:
@@ -150,16 +201,6 @@ KEYED = st.lists(st.tuples(KEYS, st.integers(1, 3)), max_size=40)
 def test_every_range_and_page_is_what_a_scan_finds(
     tmp_path_factory: pytest.TempPathFactory,
     keyed: list[tuple[str, int]],
-@pytest.mark.parametrize("begin", [None, b"WARC/1.0\r\n"])
-def test_no_directory_is_left_of_an_input_that_is_none(tmp_path: Path, begin: bytes | None) -> None:
-    source, out = tmp_path / "index.cdxj", tmp_path / "above" / "cluster"
-    if begin is not None:
-        source.write_bytes(begin)
-    result = CliRunner().invoke(app, ["zipnum", str(source), "-o", str(out)])
-    assert isinstance(result.exception, InputError)
-    assert not out.parent.exists()
-
-
     start: str,
     end: str,
     block: int,

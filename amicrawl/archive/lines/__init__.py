@@ -7,7 +7,7 @@ from amicrawl.lazy_exports import lazy_exports
 # mypy: implicit-reexport
 if TYPE_CHECKING:
     from amicrawl.archive.lines.blocks import Alike, Block, Fields, is_utf8
-    from amicrawl.archive.lines.cdxj import CdxjLine, Layout, cdx_line
+    from amicrawl.archive.lines.cdxj import CdxjLine, Layout, cdx_line, is_keyed
     from amicrawl.archive.lines.line_reader import (
         ARCHIVE_BEGINS,
         ARCHIVE_ENDINGS,

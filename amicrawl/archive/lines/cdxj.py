@@ -14,7 +14,11 @@ import re
 from enum import StrEnum
 from typing import NamedTuple
 
+from amicrawl.urls import surt
+
 _quoted = json.encoder.encode_basestring_ascii
+_LEGEND = re.compile(rb" ?CDX ")
+_URL = re.compile(rb"https?://", re.IGNORECASE)
 _BLANK = re.compile(r"[\s\x00-\x1f\x7f]")
 _USUAL_FIELDS = ("url", "mime", "status", "digest", "length", "offset", "filename")
 _USUAL_LINE = "{} {} {{" + ", ".join(f'"{name}": {{}}' for name in _USUAL_FIELDS) + "}}\n"
@@ -85,6 +89,19 @@ def cdx_line(line: CdxjLine, layout: Layout) -> bytes:
     values["redirect"] = ""
     columns = [_fit(values.get(_COLUMNS[column], "")) for column in layout.columns]
     return " ".join(columns).encode("utf-8", "surrogateescape") + b"\n"
+
+
+def is_keyed(line: bytes) -> bool:
+    """Return whether *line* of an index begins with a SURT, or as a legend with the letters of one.
+
+    The key of wget's CDX is the URL. A URL without a SURT is its own key in every index.
+    """
+    if legend := _LEGEND.match(line):
+        return line.startswith(b"N b ", legend.end())
+    if not _URL.match(line):
+        return True
+    key = line.partition(b" ")[0]
+    return surt(key).encode() == key
 
 
 def _fit(value: str) -> str:

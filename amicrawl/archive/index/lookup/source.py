@@ -16,7 +16,7 @@ from amicrawl.archive.index.lookup.query import count_pages, response_lines
 from amicrawl.archive.index.lookup.request import request_of
 from amicrawl.archive.index.zipnum.cluster import Cluster
 from amicrawl.archive.index.zipnum.writer import idx_path_of
-from amicrawl.archive.lines import SortedLines, refuse_archive
+from amicrawl.archive.lines import SortedLines, is_keyed, refuse_archive
 from amicrawl.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ _IDX_SUFFIXES = (".idx", ".summary")
 _TEXT_SUFFIXES = (".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz")
 _GZIP_MAGIC = b"\x1f\x8b"
 _ZIP_MAGIC = b"PK\x03\x04"
+_HEADS = (b" ", b"!", b"@")
 _LINE = re.compile(rb"[^ ]+ [0-9]{1,14} |[ !@]")
 """How a line of an index begins: with a key and a timestamp, or as a header."""
 _LOOKED_AT = 100
@@ -68,9 +69,16 @@ class SortedFile:
                 "Unpack it, or make a ZipNum cluster of it."
             )
         beginning = islice(self._lines.between(0, min(STRETCH, self._lines.size)), _LOOKED_AT)
-        if begin and not any(_LINE.match(line) for _, line in beginning):
+        lines = [line for _, line in beginning if _LINE.match(line)]
+        if begin and not lines:
             raise InputError(
                 f"{path} is not a CDXJ or CDX file: no line at its beginning has a key and a timestamp."
+            )
+        captures = [line for line in lines if line[:1] not in _HEADS]
+        if not is_keyed(begin) or (captures and not any(map(is_keyed, captures))):
+            raise InputError(
+                f"{path}: its keys are not SURTs, as those of wget, so nothing can be looked up. "
+                "Index the WARC files: amicrawl index FILES --merge INDEX"
             )
         if not self._lines.is_in_order():
             raise InputError(f"{path} is not in byte order. Sort it first, as LC_ALL=C sort does.")

@@ -27,6 +27,7 @@ from amicrawl.archive.index.zipnum.cluster import (
     key_of,
     pack,
 )
+from amicrawl.archive.lines import is_keyed
 from amicrawl.disk import OutputFile, explained, remove_durably, replace_file
 from amicrawl.errors import InputError, UsageError
 
@@ -67,7 +68,8 @@ def write_zipnum(
     """Write *lines*, CDXJ or CDX in byte order, as a cluster into *directory*, which is made if needed.
 
     A line with or without LF. Legends are left out, and so is a line that equals the one before. What is
-    no index line goes to *on_rejected* with the reason. InputError where the lines are not in order;
+    no index line goes to *on_rejected* with the reason. InputError where the lines are not in order, or
+    a legend says that their keys are not SURTs;
     UsageError where there is a cluster already and *replace* is false, or sizes that cannot be.
     """
     blocks_per_shard = blocks_of_shard(block_lines, shard_lines)
@@ -77,10 +79,10 @@ def write_zipnum(
     written = WrittenCluster()
     checked = checked_lines(lines, written, on_rejected)
     blocks = enumerate(blocks_of(checked, block_lines), 1)
-    with closing(OutputFile.replacing(directory / IDX_NAME, disk=disk)) as idx:
-        while first is not None:
     # Before there is a file: what is no index is known by then.
     first = next(blocks, None)
+    with closing(OutputFile.replacing(directory / IDX_NAME, disk=disk)) as idx:
+        while first is not None:
             path = directory / SHARD_NAME.format(written.shards)
             with closing(OutputFile.replacing(path, disk=disk)) as shard:
                 for line in write_shard(
@@ -88,9 +90,9 @@ def write_zipnum(
                 ):
                     idx.write(line)
                 shard.seal()
+            first = next(blocks, None)
         for name, content in descriptions(written.shards, title).items():
             replace_file(directory / name, content, disk=disk)
-            first = next(blocks, None)
         idx.seal()
     return written
 
@@ -192,6 +194,12 @@ def checked_lines(
     for given in lines:
         line = given.rstrip(b"\r\n")
         if not line or line.startswith(_LEGENDS):
+            if line.startswith(_LEGENDS[:2]) and not is_keyed(line):
+                raise InputError(
+                    f"The keys are not SURTs in an index that begins with {_start_of(line)}, as those "
+                    "of wget, so nothing can be looked up. Index its WARC files: "
+                    "amicrawl index FILES --zipnum DIR"
+                )
             continue
         try:
             _check(line)
@@ -218,6 +226,8 @@ def _check(line: bytes) -> None:
     # of lines would depend on whether it counts.
     if _CONTROL.search(line):
         raise ValueError("a control character")
+    if not is_keyed(line):
+        raise ValueError("its key is a URL, and not the SURT of one")
 
 
 def _start_of(line: bytes) -> str:
