@@ -114,7 +114,7 @@ class Following:
 
     def looks_into(self, url: str, content_type: str, status: int) -> bool:
         """Return whether a response with *status* and *content_type* may lead to other URLs."""
-        return status in REDIRECTS or (200 <= status < 300 and names_links(url, content_type))
+        return status in REDIRECTS or (200 <= status <= 300 and names_links(url, content_type))
 
     def recall(self, partition: LivePartition) -> None:
         """Take over what *partition* knows from an earlier crawl."""
@@ -223,7 +223,7 @@ class Following:
     def _links(self, item: CaptureItem, page: Page) -> list[Link]:
         """Return what the capture names; runs on a thread for large ones."""
         capture = item.capture
-        if capture.status in REDIRECTS or not 200 <= capture.status < 300:
+        if item.leads_on or not (200 <= capture.status <= 300 or capture.status in REDIRECTS):
             return []
         if self._is_error_page(item, page):
             self.counts["error_pages"] += 1
@@ -246,7 +246,7 @@ class Following:
         return self.detector.observe(page.key.host, fingerprint, path=page.key.path)
 
     def _offers(self, links: list[Link], page: Page, item: CaptureItem) -> list[Offer]:
-        if item.capture.status in REDIRECTS:
+        if item.leads_on:
             return self._redirected(item.final_url, page)
         is_last, dated = self._is_last(page), None
         # Nor is a page looked at for its date none of whose links is followed.

@@ -296,7 +296,7 @@ class Visit:
             elif (is_redirect or links.of_pages) and (offers := await links.read(item, dispatch.offer)):
                 # Before the page is settled: one that is done has given what it leads to.
                 links.hand_over(offers)
-                if is_redirect:
+                if item.leads_on:
                     ticket.outcome = outcome._replace(redirect=item.final_url)
         except AmicrawlError as fault:
             # A row whose page is not kept, or whose links are not, is as good as not fetched.

@@ -52,7 +52,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
 
-from amicrawl.capture import Failure
+from amicrawl.capture import REDIRECTS, Failure
 from amicrawl.record.warc import target_uri
 
 if TYPE_CHECKING:
@@ -182,6 +182,11 @@ class CaptureItem:
     """Whether the payload is the one that the seed knows."""
     described: tuple[str, str, str] | None = None
     """Content-Type, ETag and Last-Modified, once its row was made."""
+
+    @property
+    def leads_on(self) -> bool:
+        """Whether it is a redirect to another URL; one without Location is shown as a page."""
+        return self.capture.status in REDIRECTS and self.final_url != self.capture.url
 
 
 def row_of(item: CaptureItem) -> Row:

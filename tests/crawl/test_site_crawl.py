@@ -367,6 +367,28 @@ def test_a_start_that_moved_within_its_domain_takes_the_new_place_with_it(tmp_pa
     assert sorted(paths) == ["/new/", "/new/more", "/old/"]
 
 
+def test_a_redirect_that_leads_nowhere_and_a_choice_are_read_as_pages(tmp_path: Path) -> None:
+    """As browsers show them; a redirect that leads somewhere has nothing to show."""
+
+    def respond(head: bytes) -> bytes:
+        responses = {
+            b"/": page(links("/nowhere", "/choice", "/moved"), HTML),
+            b"/nowhere": page(links("/behind-nowhere"), HTML, status="302 Found"),
+            b"/choice": page(links("/behind-choice"), HTML, status="300 Multiple Choices"),
+            b"/moved": page(links("/no"), HTML, "Location: /", status="301 Moved"),
+        }
+        return responses.get(head.split(b" ")[1], page(b"", HTML))
+
+    with RawServer(respond) as server:
+        done = crawl_site(server.url, tmp_path / "out")
+    assert done.returncode == ExitCode.DONE, done.stderr
+    found = {row["url"].replace(server.url, ""): row["final_url"] for row in rows(tmp_path / "out")}
+    assert set(found) - {"", "/"} == {
+        *("/nowhere", "/choice", "/moved", "/behind-nowhere", "/behind-choice"),
+    }
+    assert found["/nowhere"] == f"{server.url}/nowhere"
+
+
 def test_a_recrawl_of_a_site_takes_what_has_come_to_it_since(tmp_path: Path) -> None:
     pages = {"/": page(links("/old"), HTML)}
 
