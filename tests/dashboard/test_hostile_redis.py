@@ -276,6 +276,24 @@ def test_what_is_wrong_in_one_job_hides_no_other(
     until(lambda: next(events)[0] == "job")
 
 
+def test_a_time_beyond_the_calendar_breaks_no_endpoint(
+    api: DashboardClient, redis_server: RedisServer
+) -> None:
+    with redis_server.client() as client:
+        times = dict.fromkeys(("started_at", "queued_at"), "1e99")
+        for ident, ended in ((IDENT, {}), (OTHER, {"finished_at": "1e99"})):
+            run_job(client, ident, **times, **ended)
+            client.sadd(f"{ident}_ignores", "x")
+        add_lines(client, IDENT, json.dumps({"ts": 1, "type": "stdout", "message": "said"}))
+    for path in ARCHIVEBOT:
+        assert api.client.get(path).status_code == 200, path
+    for path in PATHS:
+        assert api.get(path).status_code == 200, path
+    for path in PAGES:
+        assert api.page(path).status_code == 200, path
+    assert api.client.get("/finished").json()[0]["finished_at"] is None
+
+
 @pytest.mark.parametrize(
     "text",
     [

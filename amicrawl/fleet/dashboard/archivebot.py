@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from amicrawl.discovery import ignore_set, set_names
 from amicrawl.fleet.dashboard.problems import Problem
-from amicrawl.fleet.dashboard.wording import iso, one_line, plain
+from amicrawl.fleet.dashboard.wording import iso, one_line, plain, whole
 from amicrawl.fleet.database import PENDING, PENDING_SHALLOW, TAGGED, is_ident, scored_at
 from amicrawl.fleet.jobs import lookup
 
@@ -197,11 +197,7 @@ def _rss(messages: list[tuple[float, str]], address: str) -> bytes:
 
 def _job_data(record: Any) -> dict[str, Any]:
     data: dict[str, Any] = record.job_data()
-    times = {
-        name: int(data[name])
-        for name in ("queued_at", "started_at", "finished_at")
-        if data[name] is not None
-    }
+    times = {name: whole(data[name]) for name in ("queued_at", "started_at", "finished_at")}
     texts = {name: plain(value) for name, value in data.items() if isinstance(value, str)}
     return {**data, **texts, **times}
 
