@@ -11,6 +11,7 @@ Memory is bounded, whatever a unit inflates to. Reads only.
 from __future__ import annotations
 
 import re
+from io import BytesIO
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import zstandard
@@ -97,12 +98,15 @@ def _packing_of(begin: bytes) -> _Gzip | _ZstdFrames | None:
         return _Gzip()
     if begin.startswith(ZSTD_BEGINS):
         return _ZstdFrames()
-    if _RECORD_BEGIN.match(begin) or next_warc(begin) >= 0:
-        return None
-    if begin.startswith(_PARQUET):
+    if _RECORD_BEGIN.match(begin) or begin.startswith(_PARQUET):
         return None
     # It begins with nothing known. If just that is damaged, what follows shows how it is packed.
-    return next((packing for packing in (_Gzip(), _ZstdFrames()) if packing.begin.search(begin)), None)
+    found = [packing for packing in (_Gzip(), _ZstdFrames()) if packing.begin.search(begin)]
+    record = next_warc(begin)
+    if record >= 0:
+        # It may be in a unit that begins before it: a picture is hardly packed, nor its header.
+        found = [each for each in found if _Units(BytesIO(), begin, each).first_record() < record]
+    return found[0] if found else None
 
 
 def _plain(stream: BinaryIO, begin: bytes) -> Iterator[Piece]:
@@ -187,6 +191,11 @@ class _Units:
         """Bytes of a unit from which on they are handed on before all are there."""
         self._probed = 0
         """Bytes that were inflated to see whether a record begins there."""
+
+    def first_record(self) -> int:
+        """Return where the first unit is that begins like a record; the end where none does."""
+        self._seek_next(0)
+        return self._base + self._at
 
     def pieces(self) -> Iterator[Piece]:
         begins, feed, decoder_of = self._packing.begin.match, self._packing.feed, self._packing.decoder

@@ -210,6 +210,22 @@ def test_records_behind_a_damaged_member_are_read(name: str, tmp_path: Path) -> 
     assert found[1].offset == third
 
 
+@pytest.mark.parametrize("pack", [packed, frames])
+def test_a_file_whose_beginning_is_damaged_is_packed_though_a_picture_in_it_is_not(
+    pack: Callable[[list[bytes]], bytes], tmp_path: Path
+) -> None:
+    """Zstandard leaves a block as it is that would become hardly smaller, its record's header too."""
+    picture = warc("response", URIS[2], http(random.Random(2).randbytes(100_000)))
+    data = pack([*WARCS[:2], picture, *WARCS[3:]])
+    for begin in (b"\xff" * 20, b"\0" * 20):
+        found, _ = read(tmp_path / "x", begin + data[len(begin) :])
+        assert uris(found) == URIS[1:]
+    # And one that holds such a file, without packing, is not.
+    holds = warc("resource", URIS[1], frames([picture]), Content_Type="application/zstd")
+    found, _ = read(tmp_path / "x", b"\0" * 20 + WARCS[0] + holds + WARCS[2])
+    assert [record.uri for record in found] == URIS[:3]
+
+
 def test_a_large_record_behind_garbage_is_read_whatever_its_packing(tmp_path: Path) -> None:
     words = random.Random(7)
     page = b"".join(b"<p>%d %s\n" % (at, words.randbytes(30).hex().encode()) for at in range(3000))
