@@ -18,11 +18,15 @@ class DirectoryLock:
     """A claim on a directory, so that one process writes there at a time; a killed one gives it up."""
 
     def __init__(
-        self, directory: Path, *, by: str = "crawl", instead: str = "AMICRAWL_OUT or AMICRAWL_RUN_ID"
+        self,
+        directory: Path,
+        *,
+        by: str = "crawl",
+        instead: str = "directory with AMICRAWL_OUT or AMICRAWL_RUN_ID",
     ) -> None:
         """Take the claim; UsageError while another process, or another crawl of this one, has it.
 
-        The error says *by* what, and with what another directory is chosen *instead*.
+        The error says *by* what, and which other place is chosen *instead*.
         """
         with explained(directory, "opened"):
             self._descriptor = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
@@ -32,7 +36,7 @@ class DirectoryLock:
             self.release()
             raise UsageError(
                 f"Another {by} is writing to {directory}. Wait until it has ended, or choose another "
-                f"directory with {instead}."
+                f"{instead}."
             ) from error
         except OSError:
             # Some network file systems have no locks. Their users are not kept from crawling.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from amicrawl.api.crawling import Crawl, crawl
     from amicrawl.api.frontier import Frontier, FrontierRow, open_frontier
     from amicrawl.api.messages import Headers, Request, Response
-    from amicrawl.api.products import index, index_by, index_jobs, summary, table, wacz
+    from amicrawl.api.products import check_root, index, index_by, index_jobs, summary, table, wacz
     from amicrawl.errors import AmicrawlError
 else:
     __getattr__, __all__ = lazy_exports(__spec__)

@@ -55,13 +55,13 @@ def index(
     from amicrawl.archive.index import MARKS, ProductOptions  # noqa: PLC0415
     from amicrawl.archive.lines import archive_files  # noqa: PLC0415
 
+    above = _path(root) if root else None
+    check_root(above)
     sources = [(path, path.name) for path in archive_files(_listed(files))]
     place = _path(out)
+    jobs = index_jobs(sources, place, options=options or ProductOptions(), root=above)
     with explained(place, "created"):
         (place / MARKS).mkdir(parents=True, exist_ok=True)
-    jobs = index_jobs(
-        sources, place, options=options or ProductOptions(), root=_path(root) if root else None
-    )
     return index_by(jobs, processes=processes, again=again)
 
 
@@ -83,17 +83,37 @@ def index_by(
     return collect_by(run, jobs, show=show, came=came, again=again)
 
 
+ROOT = "root={!r}"
+"""How the argument is written that names the directory which names in an index are below."""
+
+
+def check_root(root: Path | None, *, written: str = ROOT) -> None:
+    """Raise UsageError where *root* is not a directory; the sentence has it as *written*."""
+    if root is not None and not root.is_dir():
+        raise UsageError(
+            f"{written.format(str(root))} is not a directory. Name one that is above all files."
+        )
+
+
 def index_jobs(
-    sources: Sequence[tuple[Path, str]], out: Path, *, options: ProductOptions, root: Path | None
+    sources: Sequence[tuple[Path, str]],
+    out: Path,
+    *,
+    options: ProductOptions,
+    root: Path | None,
+    written: str = ROOT,
 ) -> list[FileJob]:
-    """Return a job for each of *sources*; UsageError where an index could not tell two apart."""
+    """Return a job for each of *sources*.
+
+    UsageError where an index could not tell two apart; the sentence has *root* as *written*.
+    """
     from amicrawl.archive.index import FileJob, named_apart  # noqa: PLC0415
 
     named: dict[str, Path] = {}
     for source, given in sources:
         name = os.path.relpath(source, root) if root is not None and given == source.name else given
         if name in named:
-            raise UsageError(_alike(named[name], source, name, root=root))
+            raise UsageError(_alike(named[name], source, name, root=root, written=written))
         named[name] = source
     given_paths = [source if given == source.name else Path(given) for source, given in sources]
     stems = named_apart(given_paths)
@@ -116,8 +136,10 @@ def summary(
     are those of `read_counts`. Raises InputError for what is not there, UsageError for unknown kinds
     and *rules*.
     """
-    from amicrawl.archive.report import CDX_SUMMARY, CORRECTED, read_counts  # noqa: PLC0415
+    from amicrawl.archive.report import CDX_SUMMARY, CORRECTED, KINDS, read_counts  # noqa: PLC0415
 
+    if kind is not None and kind not in KINDS:
+        raise UsageError(f"kind={kind!a} is not known. Choose one of {', '.join(KINDS)}.")
     if rules not in {None, CORRECTED, CDX_SUMMARY}:
         raise UsageError(f"rules={rules!a} is not known. Choose {CORRECTED} or {CDX_SUMMARY}.")
     names = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
@@ -211,13 +233,13 @@ def _packable(given: Sequence[Path], on_left_out: Callable[[Path], None]) -> lis
     return found
 
 
-def _alike(one: Path, other: Path, name: str, *, root: Path | None) -> str:
+def _alike(one: Path, other: Path, name: str, *, root: Path | None, written: str) -> str:
     """Return the sentence for two files that the lines of an index would call the same *name*."""
     if root is not None or one.absolute() == other.absolute():
         return f"{one} and {other} would both be {name} in the index. Name each file once."
     shared = Path(os.path.commonpath([one.absolute().parent, other.absolute().parent]))
     above = os.path.relpath(shared) if shared.is_relative_to(Path.cwd()) else shared
     return (
-        f"{one} and {other} would both be {name} in the index, so a look-up could not "
-        f"distinguish them. Give --dir-root {above}: it names them by their paths below that directory."
+        f"{one} and {other} would both be {name} in the index, so a look-up could not distinguish them. "
+        f"Give {written.format(str(above))}: it names them by their paths below that directory."
     )

@@ -10,7 +10,7 @@ import typer
 from amicrawl.archive.lines import ARCHIVE_ENDINGS, archive_files, files_in, refuse_collection
 from amicrawl.archive.location import Location, PathFacts, is_uri, reachable
 from amicrawl.disk import explained
-from amicrawl.errors import InputError, OutputError, UsageError
+from amicrawl.errors import InputError, OutputError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,9 +91,3 @@ def check_output_file(path: Path, *, option: str) -> None:
             f"{path} cannot be written: there is no directory {parent}. Make it, or name another place "
             f"with {option}."
         )
-
-
-def check_root(root: Path | None) -> None:
-    """Raise UsageError if *root*, to which file names in an index are relative, is not a directory."""
-    if root is not None and not root.is_dir():
-        raise UsageError(f"--dir-root {root} is not a directory. Name one that is above all files.")

@@ -9,14 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from amicrawl.api import check_root
 from amicrawl.archive.index import ProductOptions, collect, installed_detectors, jobs_for
 from amicrawl.archive.index.collection.products import PRODUCTS
 from amicrawl.archive.lines import Compat, IndexOptions, archive_files
 from amicrawl.archive.location import Location, is_uri
-from amicrawl.cli.archive_files import check_root, make_directory, placed_files
+from amicrawl.cli.archive_files import make_directory, placed_files
 from amicrawl.cli.collection_steps import STEPS, source_of, step_lines, take_steps, write
 from amicrawl.cli.derivatives import show_detectors
-from amicrawl.cli.file_work import CompatOption, DirRoot, Post, Screen, do_placed_files
+from amicrawl.cli.file_work import DIR_ROOT, CompatOption, DirRoot, Post, Screen, do_placed_files
 from amicrawl.cli.options import EngineOptions, Processes, Quiet, grouped, process_count, resumable
 from amicrawl.cli.table import ColumnOptions
 from amicrawl.errors import ExitCode, UsageError
@@ -115,7 +116,7 @@ def _collected_here(
 ) -> Collected:
     """Make *products* of the files on this machine."""
     above = None if root is None else Path(root)
-    check_root(above)
+    check_root(above, written=DIR_ROOT)
     sources = archive_files([Path(name) for name in files])
     make_directory(out)
     work = jobs_for(sources, out, products=products, options=options, root=above)

@@ -32,6 +32,8 @@ DirRoot = Annotated[
     str | None,
     typer.Option("--dir-root", metavar="DIR", help="Record file names relative to this directory."),
 ]
+DIR_ROOT = "--dir-root {}"
+"""How it is written."""
 
 
 class Screen:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from amicrawl.api import index_by, index_jobs
+from amicrawl.api import check_root, index_by, index_jobs
 from amicrawl.archive.index import (
     BLOCK_LINES,
     MARKS,
@@ -31,8 +31,9 @@ from amicrawl.archive.lines import (
     write_lines,
 )
 from amicrawl.archive.location import Location, is_uri
-from amicrawl.cli.archive_files import check_root, make_directory, placed_files
+from amicrawl.cli.archive_files import make_directory, placed_files
 from amicrawl.cli.file_work import (
+    DIR_ROOT,
     CompatOption,
     DirRoot,
     Post,
@@ -250,13 +251,13 @@ def _index_files(
     The names in the index are those below *root*.
     """
     above = None if root is None else Path(root)
-    check_root(above)
+    check_root(above, written=DIR_ROOT)
     with tempfile.TemporaryDirectory(prefix="amicrawl-index-") as scratch:
         sources = list(_sources(files, Path(scratch)))
         parts = whole.parts or Path(scratch) / "parts"
         directory = Path(out) if out is not None else parts if whole.is_wanted else Path()
+        jobs = index_jobs(sources, directory, options=options, root=above, written=DIR_ROOT)
         make_directory(directory / MARKS)
-        jobs = index_jobs(sources, directory, options=options, root=above)
         with resumable(screen.end):
             collected = index_by(
                 jobs, processes=processes, again=again, show=screen.show, came=screen.came
@@ -295,7 +296,7 @@ def _index_placed(
     places = placed_files(files)
     sources = [(path, path.name) for path in places]
     above = None if root is None else Location.of(root).as_path
-    jobs = index_jobs(sources, Path(), options=options, root=above)
+    jobs = index_jobs(sources, Path(), options=options, root=above, written=DIR_ROOT)
     collected = do_placed_files(
         jobs, screen, places, out, processes=processes, master=master, again=again
     )

@@ -21,6 +21,7 @@ from amicrawl.archive.report import (
     KINDS,
     REPLAY,
     STDIN,
+    MixedRulesError,
     count_on_spark,
     counts_to_json,
     files_of,
@@ -44,6 +45,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from amicrawl.archive.report import Counts, Overlap, ReadingProgress, YearsRead
+
+
+_WITHOUT = "Name a CDX or CDXJ file, or say with --from what it is."
 
 
 class Tool(StrEnum):
@@ -152,6 +156,8 @@ def _check(
             f"--quick, --compat {Tool.CDX_SUMMARIZE} and standard input are for this machine. "
             "Leave --engine out."
         )
+    if options.source is not None and options.source not in KINDS:
+        raise UsageError(f"--from {options.source!a} is not known. Choose one of {', '.join(KINDS)}.")
     if inputs.count(STDIN) > 1:
         raise UsageError(f"{STDIN} is standard input, which can be read once. Name it once.")
     if is_years and (only_ours or options.as_json or options.quick):
@@ -179,8 +185,8 @@ def _print_summary(paths: Sequence[str], options: SummaryOptions, where: EngineO
     for one in (reading, other):
         if one is not None:
             if one.without_captures and not one.counts.captures:
-                raise InputError(one.without_captures[-1])
-            one.damage += one.without_captures
+                raise InputError(f"{one.without_captures[-1]}. {_WITHOUT}")
+            one.damage += (f"{each}. {_WITHOUT}" for each in one.without_captures)
     shared = None
     if other:
         reading.damage += other.damage
@@ -240,7 +246,10 @@ def _counted(
         kind=kind,
         progress=lambda done, total, counts: bar.show(done, total, counted(counts.captures, "capture")),
     )
-    return read(paths), read(others) if others else None
+    try:
+        return read(paths), read(others) if others else None
+    except MixedRulesError as error:
+        raise UsageError(f"{error} --compat sets them.") from error
 
 
 class _ShownParts(NamedTuple):

@@ -51,7 +51,9 @@ def test_a_table_is_made_by_one_process_at_a_time(tmp_path: Path) -> None:
     out.mkdir()
     with (
         DirectoryLock(out),
-        pytest.raises(UsageError, match=r"Another process is writing to .*choose another directory"),
+        pytest.raises(
+            UsageError, match=r"Another process is writing to .*choose another output directory"
+        ),
     ):
         make_table([index], out, disk=QuickDisk())
     assert make_table([index], out, disk=QuickDisk()).rows == 1

@@ -7,10 +7,12 @@ import asyncio
 import dataclasses
 import inspect
 import json
+import re
 import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -21,6 +23,7 @@ from loopback import PROJECT, QUICK, slow_python
 
 import amicrawl
 from amicrawl.api import crawling
+from amicrawl.archive.report import counts_to_json
 from amicrawl.errors import InputError, UsageError
 from amicrawl.record import CAPTURES
 
@@ -52,6 +55,35 @@ def test_ten_names_at_most_stand_at_the_top() -> None:
     assert dir(amicrawl) == sorted(amicrawl.__all__)
     assert len(amicrawl.__all__) <= 10
     assert all(inspect.getdoc(getattr(amicrawl, name)) for name in amicrawl.__all__)
+
+
+def test_an_error_names_the_argument_and_not_the_option_of_the_command(tmp_path: Path) -> None:
+    files = [tmp_path / name / "a.warc.gz" for name in ("one", "two")]
+    for path in files:
+        path.parent.mkdir()
+        path.write_bytes(b"no archive")
+    summed = tmp_path / "summed.json"
+    counted = amicrawl.summary(files[0], kind="cdx11", rules="cdx-summary").counts
+    summed.write_text(counts_to_json(counted))
+    amicrawl.index(files[0], out=tmp_path / "out")
+    index = partial(amicrawl.index, out=tmp_path / "indexes")
+    calls: list[tuple[Callable[[], object], str]] = [
+        (lambda: index(files), f"root={str(tmp_path)!r}"),
+        (lambda: index(files, root=files[0]), "root="),
+        (lambda: index(files[1], out=tmp_path / "out"), "another output directory"),
+        (lambda: amicrawl.summary(summed, kind="cdx12"), "kind="),
+        (lambda: amicrawl.summary(summed, rules="cdx12"), "rules="),
+        (lambda: amicrawl.summary([summed, summed], rules="corrected"), "the same rules"),
+        (lambda: amicrawl.table(summed, out="/"), "directory of a table"),
+    ]
+    for call, named in calls:
+        with pytest.raises(UsageError, match=re.escape(named)) as raised:
+            call()
+        assert not re.search(r"(?<!\w)--?[a-z]", str(raised.value))
+    assert not (tmp_path / "indexes").exists()
+    (sentence,) = amicrawl.summary(files[0], kind="cdx11").without_captures
+    assert "no line of it is a capture" in sentence
+    assert "--" not in sentence
 
 
 def test_a_capture_has_each_column_of_the_index() -> None:

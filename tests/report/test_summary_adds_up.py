@@ -83,7 +83,7 @@ def test_the_samples_shown_are_drawn_from_the_whole_collection() -> None:
 
 
 def test_counts_by_different_rules_do_not_add_up() -> None:
-    with pytest.raises(UsageError, match="--compat"):
+    with pytest.raises(UsageError, match="by the same rules"):
         counts_of(cdx11()).absorb(counts_of(cdx11(), rules=CDX_SUMMARY))
 
 

@@ -18,6 +18,8 @@ import warm_processes
 from report.summary_lines import cdx11
 from typer.testing import CliRunner
 
+import amicrawl
+from amicrawl.archive.report import counts_to_json
 from amicrawl.cli import app
 from amicrawl.errors import AmicrawlError, ExitCode
 
@@ -164,12 +166,15 @@ def test_the_modes_of_both_tools_print_what_they_print(summary: Command, tmp_pat
         (["--from", "cdx12", "lines.cdx"], ExitCode.USAGE, "cdx12"),
         (["--compat", "wget", "lines.cdx"], ExitCode.USAGE, "cdx-summarize'"),
         (["--compat", "cdx-summarize", "--fold", "x", "lines.cdx"], ExitCode.USAGE, "'none'"),
+        (["counted.json", "lines.cdx"], ExitCode.USAGE, "by the same rules. --compat sets them."),
         (["--html", "gone/page.html", "lines.cdx"], ExitCode.OUTPUT, "cannot be written"),
     ],
 )
 def test_what_cannot_be_done_ends_with_its_code_and_a_sentence(
-    summary: Command, arguments: list[str], code: int, sentence: str
+    summary: Command, tmp_path: Path, arguments: list[str], code: int, sentence: str
 ) -> None:
+    of_tool = amicrawl.summary(tmp_path / "lines.cdx", rules="cdx-summary")
+    (tmp_path / "counted.json").write_text(counts_to_json(of_tool.counts))
     done = summary(*arguments)
 
     assert done.returncode == code
@@ -214,7 +219,7 @@ def test_garbage_beside_an_index_costs_the_code_and_not_the_figures(
     done = summary("lines.cdx", "garbage.txt", "empty.cdx")
 
     assert done.returncode == ExitCode.DAMAGED
-    assert "garbage.txt: no line of it is a capture (1 skipped)" in done.stderr
+    assert "garbage.txt: no line of it is a capture (1 skipped). Name a" in done.stderr
     assert "lines.cdx:" not in done.stderr
     assert "empty.cdx:" not in done.stderr
     assert summary("empty.cdx").returncode == ExitCode.DONE

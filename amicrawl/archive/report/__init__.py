@@ -11,7 +11,7 @@ from amicrawl.lazy_exports import lazy_exports
 
 # mypy: implicit-reexport
 if TYPE_CHECKING:
-    from amicrawl.archive.report.counts import CDX_SUMMARY, CORRECTED, Counts
+    from amicrawl.archive.report.counts import CDX_SUMMARY, CORRECTED, Counts, MixedRulesError
     from amicrawl.archive.report.counts_json import (
         counts_to_json,
         narrow_to_json,

@@ -75,6 +75,10 @@ class CaptureTally(dict[_K, tuple[int, int]], Generic[_K]):
             self.add(key, captures, size)
 
 
+class MixedRulesError(UsageError):
+    """Counts by different rules were to be added."""
+
+
 @dataclass(slots=True)
 class Counts:
     """What was counted in one input, or in several one after the other."""
@@ -118,11 +122,11 @@ class Counts:
         return added((self, other))
 
     def absorb(self, other: Counts) -> None:
-        """Count what *other* has counted, which comes after."""
+        """Count what *other* has counted, which comes after; MixedRulesError if by other rules."""
         if other.rules != self.rules:
-            raise UsageError(
+            raise MixedRulesError(
                 f"Counts by the rules {self.rules!r} and {other.rules!r} do not add up. Count all parts "
-                "with the same --compat."
+                "by the same rules."
             )
         self._join(other)
         self.captures += other.captures

@@ -26,7 +26,7 @@ from amicrawl.archive.report.inputs import STDIN, InputFile, files_of, is_archiv
 from amicrawl.archive.report.line_batches import Legends, cdx_lines, cdxj_lines
 from amicrawl.archive.report.rows import layout_named
 from amicrawl.archive.steady_memory import steady_memory
-from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.errors import DamagedFileError, InputError
 
 if TYPE_CHECKING:
     import os
@@ -59,7 +59,7 @@ class ReadingProgress:
     damage: list[str] = field(default_factory=list)
     """A sentence for each input that is truncated, and for each lost part of an archive file."""
     without_captures: list[str] = field(default_factory=list)
-    """A sentence for each file that has lines, none of which is a capture."""
+    """What is said of each file that has lines, none of which is a capture."""
 
 
 def read_counts(
@@ -87,10 +87,9 @@ def count_files(
 ) -> ReadingProgress:
     """Count *files* one after the other; InputError where one cannot be opened.
 
-    *kind* is one of `KINDS`, else it is recognised; UsageError where it is not known.
+    *kind* is one of `KINDS`, or recognised.
     *progress* receives how many bytes are read of how many, 0 where that is not known, and the counts.
     """
-    check_kind(kind)
     reading = ReadingProgress(Counts(rules=rules))
     is_piped = any(file.location.name == STDIN for file in files)
     total = 0 if is_piped else sum(file.size for file in files)
@@ -116,8 +115,7 @@ def count_files(
             # The rows of an index may well be failures only.
             if skipped and reading.counts.captures == captures and not is_table:
                 reading.without_captures.append(
-                    f"{location}: no line of it is a capture ({skipped:,} skipped). Name a CDX or CDXJ "
-                    "file, or say with --from what it is."
+                    f"{location}: no line of it is a capture ({skipped:,} skipped)"
                 )
     return reading
 
@@ -134,7 +132,6 @@ def count_on_spark(
     from amicrawl.archive.spark import done_on_spark  # noqa: PLC0415  # this machine does without
     from amicrawl.archive.workers import Lost  # noqa: PLC0415
 
-    check_kind(kind)
     # Workers have working directories of their own.
     named = [file._replace(location=Location.of(file.location.name)) for file in files]
     size = -(-len(named) // _TASKS)
@@ -163,12 +160,6 @@ def count_in_task(files: Sequence[InputFile], *, rules: str, kind: str | None) -
         if isinstance(cause, OSError) and not isinstance(cause, FileNotFoundError):
             raise TransientError(str(error)) from error
         raise
-
-
-def check_kind(kind: str | None) -> None:
-    """Raise UsageError where *kind* is not a format that can be read."""
-    if kind is not None and kind not in KINDS:
-        raise UsageError(f"--from {kind!r} is not known; choose one of {', '.join(KINDS)}.")
 
 
 @contextmanager

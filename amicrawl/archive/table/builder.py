@@ -174,7 +174,7 @@ def make_table(
     where a file cannot be read, NoRowsError where no line gives a row, OutputError where the table
     cannot be written.
     """
-    with made_directory(out), DirectoryLock(out, by="process", instead="-o"):
+    with made_directory(out), DirectoryLock(out, by="process", instead="output directory"):
         return _made_table(_TableJob(inputs, out, options or TableOptions(), disk, progress))
 
 
@@ -277,6 +277,7 @@ class _TableJob(NamedTuple):
 
 def prepare(out: Path, *, disk: Disk) -> None:
     """Clear what a table that was given up left in *out*; UsageError where there is a table."""
+    described = beside(out, REPORT_SUFFIX), beside(out, REJECTS_SUFFIX)
     with explained(out, "looked through"):
         begun = sorted(out.rglob("*.parquet" + OPEN_SUFFIX))
         present = next(out.rglob("*.parquet"), None)
@@ -284,7 +285,7 @@ def prepare(out: Path, *, disk: Disk) -> None:
         raise UsageError(
             f"{out} holds a table already ({present.name}). Remove it, or choose another directory."
         )
-    for path in (*begun, beside(out, REPORT_SUFFIX), beside(out, REJECTS_SUFFIX)):
+    for path in (*begun, *described):
         if path.exists():
             remove_durably(path, disk=disk)
 
@@ -321,7 +322,7 @@ def beside(out: Path, suffix: str) -> Path:
     """
     named = out if out.name not in ("", "..") else out.resolve()
     if not named.name:
-        raise UsageError(f"{out} cannot be the directory of a table. Name one below it with -o.")
+        raise UsageError(f"{out} cannot be the directory of a table. Name one below it.")
     return named.with_name(named.name.removesuffix(OPEN_SUFFIX) + suffix)
 
 

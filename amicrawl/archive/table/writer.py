@@ -304,8 +304,8 @@ class TableWriter:
         if len(self._held) >= MOST_PARTITIONS:
             raise UsageError(
                 f"The rows belong to more than {MOST_PARTITIONS} crawls and subsets, the last to "
-                f"{place.directory()}. Say where they belong with --crawl and --subset, or make "
-                "several tables."
+                f"{place.directory()}. Name one crawl and one subset for all rows, or make several "
+                "tables."
             )
         self._held[place] = HeldRows()
         return self._held[place]

@@ -160,7 +160,7 @@ def collect(
         return Collected()
     out = jobs[0].out
     _make_directories(out, jobs)
-    with DirectoryLock(out, by="process", instead="-o"):
+    with DirectoryLock(out, by="process", instead="output directory"):
         if not wait_for_others(out / MARKS):
             raise UsageError(f"Another process is writing to {out}. Wait until it has ended.")
 

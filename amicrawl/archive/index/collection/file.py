@@ -287,7 +287,7 @@ def refuse_another(data: bytes, mark: object, source: Location) -> None:
     if is_there and not (source.path and other.path and _are_one(source.path, other.path)):
         raise UsageError(
             f"{source} has the name of {other}, and would take the place of what was made of that. "
-            f"Choose another directory with -o, or remove {mark} to have it replaced."
+            f"Choose another output directory, or remove {mark} to have it replaced."
         )
 
 
