@@ -37,7 +37,7 @@ def main(ident: str, directory: Path) -> int:
     try:
         while True:
             try:
-                response = client.eval(RENEW, 3, *keys, token, LEASE, 1)
+                response = client.eval(RENEW, 3, *keys, token, LEASE, 1, 1)
             except (redis.ConnectionError, redis.TimeoutError):
                 time.sleep(0.2)
                 continue

@@ -61,9 +61,9 @@ def test_the_lease_of_a_crawl_that_starts_is_renewed_for_it_every_quarter() -> N
 def begun_pulse() -> HeartbeatMonitor:
     """Return the renewals of a crawl that was last heard of at 1012, with a lease of 40 s."""
     pulse = HeartbeatMonitor(40.0, 1000.0)
-    pulse.looked(30.0, 1010.0, 1010.0)
+    pulse.looked(30.0, 1010.0, 1010.0, has_begun=False)
     assert not pulse.has_begun
-    pulse.looked(40.0, 1011.0, 1012.0)
+    pulse.looked(40.0, 1011.0, 1012.0, has_begun=True)
     assert (pulse.has_begun, pulse.heard) == (True, 1012.0)
     return pulse
 
@@ -74,7 +74,7 @@ def test_a_crawl_that_has_begun_renews_its_lease_itself() -> None:
 
 def test_of_a_lease_that_was_looked_at_the_time_of_the_look_does_not_count() -> None:
     pulse = HeartbeatMonitor(1000.0, 1000.0)
-    pulse.looked(900.0, 1000.0, 1200.0)
+    pulse.looked(900.0, 1000.0, 1200.0, has_begun=True)
     assert pulse.seconds_left == pytest.approx(900.0 - 200.0 - 5.0, abs=100.0)
 
 
@@ -88,14 +88,14 @@ def test_after_a_long_time_without_a_look_the_wait_for_a_renewal_begins_anew(
     requested: float, heard: float
 ) -> None:
     pulse = begun_pulse()
-    pulse.looked(9.0, requested, 1043.0)
+    pulse.looked(9.0, requested, 1043.0, has_begun=True)
     assert pulse.heard == heard
 
 
 def test_while_redis_was_away_a_crawl_could_not_renew_its_lease_and_is_not_hung() -> None:
     pulse = begun_pulse()
     pulse.could_not_look()
-    pulse.looked(0.0, 1042.0, 1043.0)
+    pulse.looked(0.0, 1042.0, 1043.0, has_begun=True)
     assert [pulse.is_hung(moment) for moment in (1073.0, 1073.1)] == [False, True]
 
 
@@ -108,7 +108,7 @@ def test_a_crawl_that_never_renews_its_lease_is_hung_once_its_time_to_start_is_o
 
 def test_a_lease_that_lasts_as_long_as_before_was_not_renewed() -> None:
     pulse = begun_pulse()
-    pulse.looked(38.3, 1014.0, 1015.0)
+    pulse.looked(38.3, 1014.0, 1015.0, has_begun=True)
     assert pulse.heard == 1012.0
-    pulse.looked(38.0, 1016.0, 1017.0)
+    pulse.looked(38.0, 1016.0, 1017.0, has_begun=True)
     assert pulse.heard == 1017.0

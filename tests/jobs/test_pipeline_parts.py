@@ -46,7 +46,7 @@ from amicrawl.fleet.jobs.pipeline_record import (
     tell_to_drain,
 )
 from amicrawl.fleet.jobs.record import encoded_info, info_of
-from amicrawl.fleet.leases.lease import Claim, Claims, GivenBack
+from amicrawl.fleet.leases.lease import Claim, Claims, GivenBack, Happened
 from amicrawl.fleet.leases.lease_time import HeartbeatMonitor
 from amicrawl.fleet.leases.leased import FENCE, fenced, raise_fence
 from amicrawl.fleet.logs.job_log import Inbox
@@ -81,13 +81,13 @@ def raw(store: JobStore) -> Any:
 def test_a_crawl_that_renews_is_alive_and_one_that_stops_to_is_hung() -> None:
     pulse = HeartbeatMonitor(30, 0)
     for second in range(1, 20):
-        pulse.looked(29.9, second, second)
+        pulse.looked(29.9, second, second, has_begun=True)
     assert pulse.has_begun
     assert not pulse.is_our_turn(19)
     for second in range(20, 41):
-        pulse.looked(29.9 - (second - 19), second, second)
+        pulse.looked(29.9 - (second - 19), second, second, has_begun=True)
         assert not pulse.is_hung(second)
-    pulse.looked(29.9 - 23, 42, 42)
+    pulse.looked(29.9 - 23, 42, 42, has_begun=True)
     assert pulse.is_hung(42)
 
 
@@ -96,60 +96,68 @@ def test_until_a_crawl_renews_itself_the_pipeline_does_for_a_while() -> None:
     now = 0.0
     while not pulse.is_hung(now):
         now += 1
-        pulse.looked(30 - (now - pulse._own), now, now)
+        pulse.looked(30 - (now - pulse._own), now, now, has_begun=False)
         if pulse.is_our_turn(now):
             pulse.renewed(now)
         assert not pulse.has_begun, "our own renewals are not taken for the crawl's"
     assert 60 < now <= 62
 
 
-@pytest.mark.parametrize("slow", [0.0, 0.4, 3.0])
-def test_our_own_renewals_are_not_taken_for_the_crawls_however_slowly_redis_responds(
-    slow: float,
+@pytest.mark.parametrize("by_crawl", [False, True])
+def test_a_crawl_that_renews_right_after_its_pipeline_has_begun(
+    store: JobStore, *, by_crawl: bool
 ) -> None:
-    """Of every few calls one takes long, in which the machine does something else."""
-    now, renewed_at = 0.0, 0.0
-    pulse = HeartbeatMonitor(8, now)
-    for turn in range(40):
-        now += 1
-        requested = now
-        now += slow * (turn % 3 == 0)
-        left = max(8 - (now - renewed_at), 0.0)
-        now += slow * (turn % 5 == 0)
-        pulse.looked(left, requested, now)
-        if pulse.is_our_turn(now):
-            now += slow * (turn % 2)
-            renewed_at = now
-            now += slow * (turn % 4 == 0)
-            pulse.renewed(now)
-        assert not pulse.has_begun
-    pulse.looked(7.9, now + 1.5, now + 1.5)
-    assert pulse.has_begun
+    """What the lease gains by that is too little to be told from the time that a look takes."""
+    lease, claims = timedelta(seconds=4), Claims(store)
+    claim = claims.take(IDENT, "us", lease)
+    assert claim is not None
+    pulse = HeartbeatMonitor(4.0, 0.0)
+    for second in range(1, 4):
+        claims.renew(IDENT, claim.token, lease)
+        pulse.renewed(float(second))
+        claims.renew(IDENT, claim.token, lease, by_crawl=by_crawl)
+        [(found, left)] = claims.look([IDENT])
+        assert found is not None
+        pulse.looked(left.total_seconds(), second, second, has_begun=found.has_begun)
+    assert (pulse.has_begun, pulse.heard) == ((True, 1.0) if by_crawl else (False, 0.0))
+
+
+def test_of_an_attempt_that_is_over_the_next_one_has_not_begun(store: JobStore) -> None:
+    claims = Claims(store)
+    first = claims.take(IDENT, "us")
+    assert first is not None
+    claims.renew(IDENT, first.token, by_crawl=True)
+    claims.give_back(IDENT, first.token, Happened.DRAINED)
+    second = claims.take(IDENT, "us")
+    [(found, _)] = claims.look([IDENT])
+    assert found is not None
+    assert second is not None
+    assert (found.token, found.has_begun) == (second.token, False)
 
 
 @pytest.mark.parametrize("pause", [1, 5, 30])
 def test_no_crawl_is_taken_for_hung_because_redis_did_not_respond(pause: int) -> None:
     """However long the last pause was between two tries to look."""
     pulse = HeartbeatMonitor(30, 0)
-    pulse.looked(29.9, 2, 2)
+    pulse.looked(29.9, 2, 2, has_begun=True)
     assert pulse.has_begun
     for _ in range(3, 200, pause):
         pulse.could_not_look()
-    pulse.looked(0, 230, 230)
+    pulse.looked(0, 230, 230, has_begun=True)
     assert not pulse.is_hung(230)
-    pulse.looked(0, 250, 250)
+    pulse.looked(0, 250, 250, has_begun=True)
     assert not pulse.is_hung(250)
-    pulse.looked(0, 253, 253)
+    pulse.looked(0, 253, 253, has_begun=True)
     assert pulse.is_hung(253)
 
 
 def test_no_crawl_is_taken_for_hung_because_its_pipeline_stood_still() -> None:
     pulse = HeartbeatMonitor(30, 0)
-    pulse.looked(29.9, 2, 2)
-    pulse.looked(0, 90, 90)
+    pulse.looked(29.9, 2, 2, has_begun=True)
+    pulse.looked(0, 90, 90, has_begun=True)
     assert not pulse.is_hung(90)
     starting = HeartbeatMonitor(30, 0, startup=60)
-    starting.looked(0, 90, 90)
+    starting.looked(0, 90, 90, has_begun=False)
     assert not starting.is_hung(90)
 
 

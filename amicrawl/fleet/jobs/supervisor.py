@@ -196,7 +196,9 @@ class Supervisor(ABC, Generic[Unit]):
                 continue
             # Without ours, Redis was emptied or put back: the crawl of a job has as long to restore it.
             is_ours = claim is not None and claim.token == attempt.claim.token
-            attempt.pulse.looked(left.total_seconds() if is_ours else 0.0, sent, responded)
+            has_begun = claim is not None and is_ours and claim.has_begun
+            seconds = left.total_seconds() if is_ours else 0.0
+            attempt.pulse.looked(seconds, sent, responded, has_begun=has_begun)
             if is_ours:
                 self._held(attempt, now)
                 if attempt.is_busy or attempt.pulse.is_our_turn(now):

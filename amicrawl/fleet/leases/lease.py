@@ -59,7 +59,7 @@ _LOOKED_AT_ONCE = 500
 """Claims that one call of the script looks at: others wait while it runs."""
 _TEXTS = (
     *("owner", "queue", "since", "state", "run_id", "directory", "store", "resumed", "why"),
-    *("first_started_at", "shipped", "checkpoint"),
+    *("first_started_at", "shipped", "checkpoint", "begun"),
 )
 
 
@@ -137,9 +137,16 @@ class Claim:
     """The slot of its last checkpoint there, if that is newer."""
     why: str = ""
     """What ended the attempt before."""
+    begun: str = ""
+    """The token of the last attempt whose crawl has renewed its lease itself."""
     first_started_at: str = ""
     record: Mapping[str, str] = field(default_factory=dict)
     """The job record as it was when the unit was taken."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the crawl of this attempt renews its lease itself."""
+        return self.begun == str(self.token)
 
     @property
     def whereabouts(self) -> str:
@@ -240,14 +247,19 @@ class Claims:
             )
         return None if reply is None else Claim.read(unit, pairs(reply[1]))
 
-    def renew(self, unit: str, token: int, ttl: timedelta = LEASE, *, beats: int = 0) -> Renewal:
-        """Make the lease last *ttl* from now; the heartbeat of the record grows by *beats*."""
+    def renew(
+        self, unit: str, token: int, ttl: timedelta = LEASE, *, beats: int = 0, by_crawl: bool = False
+    ) -> Renewal:
+        """Make the lease last *ttl* from now; the heartbeat of the record grows by *beats*.
+
+        *by_crawl*: it is not the process around the crawl that does; from then on its claim `has_begun`.
+        """
         keys = self._store.keys
         with self._store.responding():
             reply = self._store.scripts(
                 "renew",
                 keys=[keys.claim(unit), keys.lease(unit), self._record_of(unit)],
-                args=[token, milliseconds(ttl), beats],
+                args=[token, milliseconds(ttl), beats, int(by_crawl)],
             )
         return Renewal(reply)
 

@@ -110,10 +110,10 @@ class HeartbeatMonitor(HeldLease):
         self.heard = now
         """When it was last known to have done so."""
 
-    def looked(self, left: float, sent: float, responded: float) -> None:
+    def looked(self, left: float, sent: float, responded: float, *, has_begun: bool) -> None:
         """Take in that the lease was good for *left* seconds more, or that there was none (0).
 
-        That was so at a moment from *sent* to *responded*.
+        That was so at a moment from *sent* to *responded*. *has_begun*: the crawl has renewed it itself.
 
         After a time without a look, because Redis was away or this process stood still, the wait for a
         renewal restarts: the crawl may have been cut off, too, and tries again with pauses.
@@ -121,8 +121,10 @@ class HeartbeatMonitor(HeldLease):
         if self._left is None or sent - self._at > self._ttl * PATIENCE:
             self.begin_anew(responded)
         elif left > max(self._left - (sent - self._at), 0.0) + _TOLERANCE:
-            self.has_begun = True
             self.heard = responded
+        if has_begun and not self.has_begun:
+            # Nothing is gained where the crawl renews right after we have.
+            self.has_begun, self.heard = True, responded
         self._left, self._at = left, responded
         self._valid(left, since=self._clock() - (responded - sent))
 

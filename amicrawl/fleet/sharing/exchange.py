@@ -284,7 +284,7 @@ class BatchExchange(HeldLease):
         """Renew the lease without a report on the partition."""
         started = self._clock()
         unit = unit_of(self._share.record.name, self._number)
-        renewal = Claims(self._share.store).renew(unit, self._token, self._lease)
+        renewal = Claims(self._share.store).renew(unit, self._token, self._lease, by_crawl=True)
         if renewal in {Renewal.RENEWED, Renewal.REGAINED}:
             self._renewed(started)
         else:

@@ -59,6 +59,7 @@ if lease_ms > 0 then
     regained = 1
   end
   redis.call('SET', lease, token, 'PX', lease_ms)
+  redis.call('HSET', claim, 'begun', token)
 end
 
 local faults = {}

@@ -1,7 +1,8 @@
 -- Renews a lease for the owner of its claim.
 --
 -- KEYS  claim, lease, record
--- ARGV  token, lease in ms, by how much the heartbeat of the record grows
+-- ARGV  token, lease in ms, by how much the heartbeat of the record grows, 1 where it is the crawl itself
+--       that renews
 -- Returns RENEWED; REGAINED where the lease had run out and the claim is still the caller's; LOST where
 -- it is another's; GONE where there is no claim, or an older one: Redis was emptied, or put back in time.
 local claim, lease, record = KEYS[1], KEYS[2], KEYS[3]
@@ -25,6 +26,9 @@ end
 redis.call('SET', lease, token, 'PX', lease_ms)
 -- Since when another worker has seen that it had run out (`share_take.lua`).
 redis.call('HDEL', claim, 'lapsed_at')
+if ARGV[4] == '1' then
+  redis.call('HSET', claim, 'begun', token)
+end
 -- The heartbeat does not create a record that is missing.
 if beats > 0 and redis.call('TYPE', record)['ok'] == 'hash' and redis.call('HEXISTS', record, 'url') == 1 then
   if not tonumber(redis.pcall('HINCRBY', record, 'heartbeat', beats)) then

@@ -18,7 +18,7 @@ elseif mine[2] == '1' and redis.call('XLEN', KEYS[4]) == 0 then
 end
 redis.call('HSET', KEYS[2], 'state', standing, 'failures', failures,
   'turn', redis.call('HINCRBY', KEYS[1], 'turns', 1))
-redis.call('HDEL', KEYS[2], 'token', 'owner', 'idle', 'giving', 'ticked')
+redis.call('HDEL', KEYS[2], 'token', 'owner', 'idle', 'giving', 'begun')
 if ARGV[3] ~= '' then
   redis.call('HSET', KEYS[2], 'place', ARGV[3], 'shipped', ARGV[1])
 end

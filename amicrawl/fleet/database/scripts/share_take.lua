@@ -82,7 +82,7 @@ end
 redis.call('HDEL', KEYS[2], owner)
 local before = redis.call('HMGET', claim, 'lapsed', 'failures', 'shipped')
 local token = hold(claim, KEYS[5 + 3 * best], KEYS[3], owner, ttl)
-redis.call('HDEL', claim, 'idle', 'giving', 'lapsed', 'ticked')
+redis.call('HDEL', claim, 'idle', 'giving', 'lapsed', 'begun')
 -- What was shipped is behind the truth from here on. One that has yet to fetch it may die before it has.
 if best_rank == 0 then
   redis.call('HSET', claim, 'store', store)

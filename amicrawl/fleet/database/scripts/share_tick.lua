@@ -17,7 +17,7 @@ redis.call('HDEL', claim, 'lapsed_at')
 local answer = held and 'renewed' or 'regained'
 if redis.call('HEXISTS', KEYS[1], 'state') == 0 then return {'gone'} end
 
-redis.call('HSET', claim, 'ticked', token, 'facts', ARGV[8])
+redis.call('HSET', claim, 'begun', token, 'facts', ARGV[8])
 local waiting = redis.call('XLEN', links)
 if idle and waiting == 0 then
   redis.call('HSET', claim, 'idle', '1')

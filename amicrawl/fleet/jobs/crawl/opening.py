@@ -123,7 +123,7 @@ def starting(job: HeldJob) -> Iterator[None]:
         while not over.wait(min(1.0, job.ttl.total_seconds() / 8)) and time.monotonic() < until:
             # One that is lost, or cannot be renewed, is the link's to find.
             with suppress(AmicrawlError):
-                claims.renew(job.copy.unit, job.copy.token, job.ttl, beats=1)
+                claims.renew(job.copy.unit, job.copy.token, job.ttl, beats=1, by_crawl=True)
 
     thread = threading.Thread(target=renew, name="amicrawl-lease", daemon=True)
     thread.start()
@@ -197,7 +197,7 @@ def _held(store: JobStore, unit: str, token: str, ttl: timedelta, directory: Pat
             f"{TOKEN_VARIABLE} is {token!r}: it is a number, and set by `amicrawl pipeline`."
         )
     renewed = steady_clock()
-    found = Claims(store).renew(unit, int(token), ttl)
+    found = Claims(store).renew(unit, int(token), ttl, by_crawl=True)
     if found is Renewal.GONE and _is_written_back(store, unit, int(token), ttl, directory):
         found = Renewal.REGAINED
     if found not in {Renewal.RENEWED, Renewal.REGAINED}:
