@@ -1,12 +1,13 @@
-"""Work that waits, done on a thread so that an event loop need not wait."""
+"""Work that takes long, done on a thread so that an event loop, or Ctrl-C, need not wait for it."""
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import threading
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,3 +38,50 @@ async def on_a_thread(work: Callable[[], T]) -> T:
 
     threading.Thread(target=run, name="amicrawl-work", daemon=True).start()
     return await future
+
+
+class StoppableCall(Generic[T]):
+    """One call, made on a thread of its own, that Ctrl-C stops in the thread that waits for it."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        """*work* is what is called."""
+        # A Ctrl-C in the midst of the locks of `threading`, or of a Future, which are Python themselves,
+        # ends in a RuntimeError, or in a lock that nobody opens: this is one of the interpreter's.
+        self._over = _thread.allocate_lock()
+        self._over.acquire()
+        self._work = work
+        self._error: BaseException | None = None
+        self._result: T
+        self.is_over = True
+        """Whether it does not run: it has not begun, or has come to its end."""
+
+    def result(self) -> T:
+        """Make the call and return what it returns, or raise what it raises.
+
+        KeyboardInterrupt at Ctrl-C: what was called runs on until it `is_over`.
+        """
+        self.is_over = False
+        try:
+            _thread.start_new_thread(self._run, ())
+        except RuntimeError:
+            self.is_over = True
+            raise
+        while not self.is_over:
+            self.wait(_thread.TIMEOUT_MAX)
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it is over, for *seconds* at most."""
+        if not self.is_over:
+            self._over.acquire(timeout=seconds)
+
+    def _run(self) -> None:
+        try:
+            self._result = self._work()
+        except BaseException as error:  # noqa: BLE001  # it is raised where the result is expected
+            self._error = error
+        finally:
+            self.is_over = True
+            self._over.release()

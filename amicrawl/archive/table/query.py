@@ -15,12 +15,11 @@ from __future__ import annotations
 
 import glob
 import tempfile
-from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 import pyarrow as pa
@@ -40,6 +39,7 @@ from amicrawl.disk import is_unfinished, refuse_undecodable
 from amicrawl.errors import InputError, OutputError, UsageError
 from amicrawl.listing import check_tables
 from amicrawl.parquet import ParquetTable
+from amicrawl.threads import StoppableCall
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -92,13 +92,12 @@ class QueryTable:
             _check_name(file)
             _check_size(file)
         self._kept = ExitStack()
+        self._call: StoppableCall[Any] | None = None
         try:
-            self._thread = self._kept.enter_context(ThreadPoolExecutor(1))
-            begun = self._thread.submit(_engine, self._kept, restricted=restricted)
-            try:
-                self._engine = begun.result()
-            finally:
-                wait([begun])
+            scratch = self._kept.enter_context(tempfile.TemporaryDirectory(prefix="amicrawl-query-"))
+            self._engine = _engine(restricted=restricted)
+            self._kept.callback(self._engine.close)
+            self._stoppable(partial(_set_up, self._engine, scratch))
             with _reading(path):
                 self.columns = self._columns_of_files()
             self.relation = _kind(path, self.columns)
@@ -156,6 +155,10 @@ class QueryTable:
 
     def close(self) -> None:
         """Let go of the engine and of what it spilled."""
+        while self._call is not None and not self._call.is_over:
+            # Between two of its steps the engine does not take notice.
+            self._engine.interrupt()
+            self._call.wait(0.1)
         self._kept.close()
 
     def __enter__(self) -> Self:
@@ -243,15 +246,9 @@ class QueryTable:
         It does so from the thread that waits: in its own, the engine looks for no signals, and in that
         which waits it would make of one a RuntimeError of its own.
         """
-        begun = self._thread.submit(work)
-        try:
-            return begun.result()
-        except KeyboardInterrupt:
-            # Between two of its steps the engine does not take notice.
-            while not begun.done():
-                self._engine.interrupt()
-                wait([begun], timeout=0.1)
-            raise
+        call = StoppableCall(work)
+        self._call = call
+        return call.result()
 
 
 def table_files(path: Path) -> list[Path]:
@@ -304,15 +301,16 @@ def _counts(path: Path) -> bool:
     return not is_unfinished(path) and not any(part.startswith((".", "_")) for part in path.parts)
 
 
-def _engine(kept: ExitStack, *, restricted: bool) -> duckdb.DuckDBPyConnection:
+def _engine(*, restricted: bool) -> duckdb.DuckDBPyConnection:
     configuration: dict[str, str | bool | int | float | list[str]] = {
         "python_enable_replacements": "false"
     }
     if restricted:
         configuration |= {"autoinstall_known_extensions": "false", "autoload_known_extensions": "false"}
-    engine = duckdb.connect(":memory:", config=configuration)
-    scratch = kept.enter_context(tempfile.TemporaryDirectory(prefix="amicrawl-query-"))
-    kept.callback(engine.close)
+    return duckdb.connect(":memory:", config=configuration)
+
+
+def _set_up(engine: duckdb.DuckDBPyConnection, scratch: str) -> None:
     engine.execute(f"SET temp_directory = {quoted(scratch)}")
     engine.execute("SET TimeZone = 'UTC'")
     # It would be drawn among the rows of the result.
@@ -320,7 +318,6 @@ def _engine(kept: ExitStack, *, restricted: bool) -> duckdb.DuckDBPyConnection:
     with suppress(duckdb.Error):
         # Published queries write lambdas as w -> ...; an engine that has forgotten how will say so.
         engine.execute("SET lambda_syntax = 'ENABLE_SINGLE_ARROW'")
-    return engine
 
 
 def _kind(path: Path, columns: Mapping[str, str]) -> str:
