@@ -79,7 +79,7 @@ def write_zipnum(
     written = WrittenCluster()
     checked = checked_lines(lines, written, on_rejected)
     blocks = enumerate(blocks_of(checked, block_lines), 1)
-    # Before there is a file: what is no index is known by then.
+    # What is not an index is refused here, before there is a file.
     first = next(blocks, None)
     with closing(OutputFile.replacing(directory / IDX_NAME, disk=disk)) as idx:
         while first is not None:
