@@ -14,8 +14,8 @@ from amicrawl.crawl.output import frontier_directory
 from amicrawl.crawl.policy import changes, policy_of, read_policy, requested_again_at, write_policy
 from amicrawl.crawl.processes.specification import crawl_directory
 from amicrawl.crawl.rebuilding import complete, rebuild
+from amicrawl.crawl.reconciling import UNREAD_LINKS, read_again, reconcile
 from amicrawl.crawl.resumed import Resumed, resumed
-from amicrawl.crawl.resuming import UNREAD_LINKS, read_again, reconcile
 from amicrawl.crawl.watching.control_files import DIRECTORY, ControlFile
 from amicrawl.disk import explained, replace_file
 from amicrawl.errors import DamagedFileError, InputError, UsageError

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from amicrawl.config import Identity
 from amicrawl.crawl.index_rows import index_rows, rows_from, rows_of_ami
-from amicrawl.crawl.resuming import UNREAD_LINKS, Look
+from amicrawl.crawl.reconciling import UNREAD_LINKS, Look
 from amicrawl.disk import explained, rename_durably
 from amicrawl.errors import DamagedFileError, InputError
 from amicrawl.frontier import Offer, Source

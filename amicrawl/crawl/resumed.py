@@ -15,7 +15,7 @@ from amicrawl.terminal import counted
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from amicrawl.crawl.resuming import Reconciled
+    from amicrawl.crawl.reconciling import Reconciled
     from amicrawl.frontier import AgeLimits, DurableFrontier
 
 CAPTURED = "captured"

@@ -18,7 +18,7 @@ from loopback import PROJECT, RawServer, command, crawl, crawl_site, environment
 
 from amicrawl.config import Identity
 from amicrawl.crawl.index_rows import rows_from
-from amicrawl.crawl.resuming import Look
+from amicrawl.crawl.reconciling import Look
 from amicrawl.disk import Disk
 from amicrawl.errors import ExitCode
 from amicrawl.meguri import IDENTITY, LivePartition

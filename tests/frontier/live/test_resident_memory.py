@@ -10,8 +10,8 @@ import pytest
 from frontier.live.crawls import HOUR, META, frontier_on, opened
 from frontier.live.disks import CountingDisk, resident
 
+from amicrawl.crawl.reconciling import Reconciled
 from amicrawl.crawl.resumed import resumed
-from amicrawl.crawl.resuming import Reconciled
 from amicrawl.meguri import Cause, LivePartition, Status
 from amicrawl.meguri.arena import entry_of
 from amicrawl.meguri.format.reader import FrontierFile

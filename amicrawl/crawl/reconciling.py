@@ -1,4 +1,4 @@
-"""Resuming: the frontier and the index made to agree after a crawl that was killed.
+"""Reconciling: the frontier and the index made to agree after a crawl that was killed.
 
 Each is written in its own time, so either may know of something that the other does not. The index is
 right about what was captured, since a row counts only with its record:
