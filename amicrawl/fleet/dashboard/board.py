@@ -24,7 +24,7 @@ from amicrawl.fleet.dashboard.views import (
 )
 from amicrawl.fleet.dashboard.wording import plain
 from amicrawl.fleet.database import dead_letters, is_ident, number_of, scored_at
-from amicrawl.fleet.jobs import ENDED, Watch, lookup
+from amicrawl.fleet.jobs import ENDED, Watch, lookup, queues
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -116,10 +116,11 @@ class Board:
     def live_of(self, user: str) -> int:
         """Return how many jobs that *user* submitted run or are queued.
 
-        All keys are looked through: the last of these jobs may wait in a queue that is new.
+        The names of queues are looked up: the last of these jobs may wait in a new one.
         """
-        queues = self._found(every=0.0).queues
-        live = self._watch.live(dict.fromkeys([*QUEUES, *queues]), whole=True)
+        with self._store.responding():
+            names = queues.queue_names(self._store)
+        live = self._watch.live(names, whole=True)
         idents = list(dict.fromkeys([*live.working, *chain.from_iterable(live.queues.values())]))
         records = [one.record for one in self._watch.jobs(idents, fields=_COUNTED, facts=())]
         return sum(
@@ -264,7 +265,7 @@ class Board:
 
     def pipelines(self) -> list[Pipeline]:
         """Return all pipelines, by nickname."""
-        records = self._watch.pipelines(self._found(every=_FRESH).pipelines)
+        records = self._watch.pipelines(self._found(fresh=True).pipelines)
         working = self.running()
         seen = dict(zip(working, self._watch.jobs(working, facts=()), strict=True))
         now = self._store.now()
@@ -276,7 +277,7 @@ class Board:
 
     def pipeline_records(self) -> list[dict[str, str]]:
         """Return the records of all pipelines, as they stand in Redis."""
-        return list(self._watch.pipelines(self._found(every=_FRESH).pipelines).values())
+        return list(self._watch.pipelines(self._found(fresh=True).pipelines).values())
 
     def queues(self) -> list[Queue]:
         """Return all queues, those that are empty and always there included."""
@@ -375,9 +376,10 @@ class Board:
         records = self._watch.pipelines(self._found().pipelines)
         return {key: plain(record.get("nickname", ""), limit=100) for key, record in records.items()}
 
-    def _found(self, *, every: float = _NAMES_EVERY) -> JobNames:
+    def _found(self, *, fresh: bool = False) -> JobNames:
         with self._lock:
             now = time.monotonic()
+            every = _FRESH if fresh else _NAMES_EVERY
             if self._names is None or now - self._names_at >= every:
                 self._names = self._watch.names()
                 self._names_at = now
