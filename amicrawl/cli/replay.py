@@ -79,7 +79,7 @@ def _how_to_open(start: str, port: int, profile: str | None) -> str:
     # Certificates are pywb's own; the profile is not that of the operator.
     line = [
         "chromium", f"--proxy-server=http://localhost:{port}", "--proxy-bypass-list=<-loopback>",
-        "--ignore-certificate-errors", f"--user-data-dir={profile}", start,
+        "--ignore-certificate-errors", f"--user-data-dir={profile}", *([start] if start else []),
     ]  # fmt: skip
     return f"replay with:\n{shlex.join(line)}"
 

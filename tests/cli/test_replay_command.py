@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -137,5 +138,6 @@ def test_the_browser_of_a_proxy_has_a_profile_that_no_one_else_can_make_before(t
         (private / "browser").mkdir()
         process.terminate()
         _, said = process.communicate(timeout=60)
-    assert f"--user-data-dir={private}/browser" in said
+    line = next(line for line in said.splitlines() if line.startswith("chromium "))
+    assert shlex.split(line)[-1] == f"--user-data-dir={private}/browser", "a list has no start URL"
     assert list((tmp_path / "tmp").iterdir()) == []
