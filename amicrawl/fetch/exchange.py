@@ -27,6 +27,11 @@ _PIECE = 64 * 1024
 # us.
 _WORTH_A_CALL = 0.02
 _LEFT_OVER = "What came on the kept connection was left over of the response before."
+_WITHOUT_RESPONSE: dict[Truncation | None, Failure] = {
+    Truncation.TIME: Failure.RESPONSE_TIMEOUT,
+    Truncation.UNSPECIFIED: Failure.ENDED_HERE,
+}
+"""What an exchange that ended so has come to where nothing else came; a reset in all other cases."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -297,9 +302,8 @@ class Exchange:
             self.ended.set_result(None)
         elif more is More.MUST:
             self._quiet_by = None
-            # Who spoke HTTP/1.1 before does not begin to speak HTTP/0.9.
             if self._is_kept and self.reader.section is NOT_HTTP:
-                self._fail(Failure.CONNECTION_RESET, _LEFT_OVER)
+                self._finish(None)
         elif more is More.CUT:
             self._finish(Truncation.LENGTH)
         else:
@@ -354,5 +358,9 @@ class Exchange:
             return
         if self.reader.section is None:
             self.reader.stop()
+        if self._is_kept and self.failure is None and self.reader.section is NOT_HTTP:
+            # Who spoke HTTP/1.1 before does not begin to speak HTTP/0.9.
+            self.failure = _WITHOUT_RESPONSE.get(truncated, Failure.CONNECTION_RESET)
+            self.detail, truncated = _LEFT_OVER, None
         self.truncated = truncated
         self.ended.set_result(None)

@@ -213,6 +213,52 @@ def test_a_body_that_comes_late_behind_a_response_without_one_is_not_the_next_re
         assert (len(watcher.heads), watcher.data) == (1, b"hello")
 
 
+@pytest.mark.parametrize("late", [b"late body", b"\r\n", b"HTT"], ids=["cut", "blank", "begun"])
+def test_nor_is_one_that_is_too_long_or_ends_before_it_shows_what_it_is(
+    run_once: Run, make_wire: Callable[..., Wire], late: bytes
+) -> None:
+    connections = count()
+
+    def serve(connection: socket.socket) -> None:
+        if next(connections):
+            respond(OK + FIVE)(connection)
+        elif read_request(connection):
+            connection.sendall(b"HTTP/1.1 304 Not Modified\r\n\r\n")
+            read_request(connection)
+            connection.sendall(late)
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> list[Capture]:
+            async with make_wire(max_body=5) as wire:
+                return [await wire.fetch(WireRequest(url=server.url)) for _ in range(2)]
+
+        captures = run_once(fetch())
+    assert [(capture.status, content(capture)) for capture in captures] == [(304, b""), (200, b"hello")]
+    assert captures[1].protocol == "http/1.1"
+
+
+def test_what_is_left_over_when_the_time_is_up_is_no_response(
+    run_once: Run, make_wire: Callable[..., Wire]
+) -> None:
+    def serve(connection: socket.socket) -> None:
+        read_request(connection)
+        connection.sendall(b"HTTP/1.1 304 Not Modified\r\n\r\n")
+        read_request(connection)
+        connection.sendall(b"\r\n")
+        connection.recv(1)
+
+    with LoopbackServer(serve) as server:
+
+        async def fetch() -> Capture:
+            async with make_wire() as wire:
+                await wire.fetch(WireRequest(url=server.url))
+                return await wire.fetch(WireRequest(url=server.url, timeout=0.5))
+
+        capture = run_once(fetch())
+    assert (capture.status, capture.failure) == (0, Failure.RESPONSE_TIMEOUT)
+
+
 def test_connection_close_in_the_request_is_kept_to(
     run_once: Run, make_wire: Callable[..., Wire]
 ) -> None:
