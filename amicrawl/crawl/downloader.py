@@ -19,11 +19,11 @@ from scrapy.utils.httpobj import urlparse_cached
 from scrapy.utils.misc import build_from_crawler
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.decision import provenance_of
+from amicrawl.crawl.decision import STOPPED, provenance_of
 from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.requests import NOTHING_MORE, TICKET, ticket_of
-from amicrawl.crawl.responses import NotYet, RefusedByRobots, Stopped, TryAgainLater
+from amicrawl.crawl.responses import NotYet, RefusedByRobots, Stopped, TryAgainLater, exception_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.spec import reads_responses
 from amicrawl.crawl.watching.logs import format_handlers
@@ -131,6 +131,10 @@ class ArchiveDownloader:
     async def _transfer(self, request: Request) -> Response:
         """Hand *request* to the handler of its scheme, with the signals that Scrapy sends around it."""
         send, spider = self._signals.send, self.crawler.spider
+        ticket = ticket_of(request)
+        if self._run.recorder.is_closed and (ticket is None or ticket.dispatch is None):
+            # From what closes a pipeline, say: it could not be archived.
+            raise exception_of(STOPPED)
         send(signals.request_reached_downloader, request=request, spider=spider)
         try:
             response = await self.handlers.download_request_async(request)

@@ -12,7 +12,7 @@ from scrapy.core.downloader.handlers.base import BaseDownloadHandler
 from scrapy.exceptions import IgnoreRequest
 
 from amicrawl.capture import Failure
-from amicrawl.crawl.decision import STOPPED, Disposition, Ticket
+from amicrawl.crawl.decision import Disposition, Ticket
 from amicrawl.crawl.links import META_JSON
 from amicrawl.crawl.requests import (
     Fields,
@@ -61,9 +61,6 @@ class WireHandler(BaseDownloadHandler):
         ticket.seed = _seed(request)
         ticket.attempt = int(request.meta.get("retry_times", 0)) + 1
         if dispatch is None:
-            if self._run.recorder.is_closed:
-                # From what closes a pipeline, say: it could not be archived.
-                raise exception_of(STOPPED)
             ticket.provenance = provenance_of_request(request)
         ticket.wire_request = wire_request(
             request,

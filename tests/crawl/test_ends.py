@@ -120,11 +120,14 @@ def test_settings_of_scrapy_and_of_others_are_let_through(tmp_path: Path) -> Non
         assert crawl_site(server.url, tmp_path / "out", settings=others).returncode == ExitCode.DONE
 
 
-def test_what_a_pipeline_requests_when_it_is_closed_holds_up_no_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("handlers", ["{}", '{"http": "tests.guests.spiders.late.LateHandler"}'])
+def test_what_a_pipeline_requests_when_it_is_closed_holds_up_no_end(
+    tmp_path: Path, handlers: str
+) -> None:
     with RawServer(lambda _: page(b"ok")) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/in-time"])
         late = '{"tests.guests.spiders.late.LatePipeline": 300}'
-        settings = {"ITEM_PIPELINES": late, "LATE": f"{server.url}/late"}
+        settings = {"ITEM_PIPELINES": late, "LATE": f"{server.url}/late", "DOWNLOAD_HANDLERS": handlers}
         done = crawl(seeds, tmp_path / "out", settings=settings)
     assert done.returncode == ExitCode.DONE, done.stderr
     assert "/late" not in {path_of(head) for _, head in server.arrivals}

@@ -1,6 +1,11 @@
-"""A pipeline that requests a page when the spider is being closed."""
+"""A pipeline that requests a page when the spider is being closed, and a handler that is not ours."""
 
 from scrapy import Request, Spider
+from scrapy.core.downloader.handlers.http11 import HTTP11DownloadHandler
+
+
+class LateHandler(HTTP11DownloadHandler):
+    pass
 
 
 class LatePipeline:
