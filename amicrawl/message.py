@@ -175,12 +175,12 @@ def unchunk(blocks: Iterable[bytes]) -> Iterator[bytes]:
         yield rest
 
 
-def has_broken_chunks(blocks: Iterable[bytes]) -> bool:
-    """Tell whether a chunked body has something else where a chunk size belongs."""
+def chunks_in(blocks: Iterable[bytes]) -> ChunkReader:
+    """Return what has read a chunked body, and knows what is wrong with it."""
     reader = ChunkReader()
     for block in blocks:
         reader.feed(block)
-    return reader.broken
+    return reader
 
 
 class _ChunkPart(Enum):

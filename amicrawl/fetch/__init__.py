@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from amicrawl.fetch.proxy import proxy_of
     from amicrawl.fetch.request import WireRequest
     from amicrawl.fetch.resolver import Resolver, Unresolved
-    from amicrawl.fetch.response import Ends, Head
+    from amicrawl.fetch.response import Ends, Framing, Head
     from amicrawl.fetch.tls import TlsSettings
     from amicrawl.fetch.wire import Wire
 else:

@@ -22,6 +22,13 @@ ODD = {
     "surplus-of-none": b"HTTP/1.1 204 No Content\r\nContent-Type: text/plain\r\n\r\nsurplus",
     "to-the-close": b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nwhole",
 }
+ENDLESS = {
+    "endless": page(b"whole", "Content-Type: text/plain", "Connection: close") + bytes(8 * 1024**2),
+    "endless-chunks": CHUNKED[:45]
+    + b"Connection: close\r\n\r\n5\r\nwhole\r\n0\r\n\r\n"
+    + bytes(8 * 1024**2),
+}
+"""Surplus that goes on and on."""
 
 
 def respond(head: bytes) -> bytes:
@@ -30,8 +37,8 @@ def respond(head: bytes) -> bytes:
         return ANNOUNCED[:8000]
     if kind == "chunked-cut":
         return CHUNKED[:8000]
-    if kind in ODD:
-        return ODD[kind]
+    if kind in ODD or kind in ENDLESS:
+        return (ODD | ENDLESS)[kind]
     if kind == "large":
         return b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n" + 2 * BODY
     if kind == "large-announced":
@@ -57,6 +64,8 @@ def test_the_spider_sees_what_it_sees_without_the_line(runs: Any) -> None:
     assert seen["stop-in-body"]["why"] == "StopDownload"
     assert seen["to-the-close"]["flags"] == ["partial"]
     assert [seen[kind]["length"] for kind in ODD] == [5, 0, 5]
+    assert [seen[kind]["length"] for kind in ENDLESS] == [5, 5]
+    assert not any(seen[kind]["flags"] for kind in ENDLESS)
     for said in ("Got data loss in", "Retrying <GET", "which is larger than download"):
         assert runs[1].log.count(said) == runs[0].log.count(said) > 0, said
 
@@ -72,6 +81,9 @@ def test_the_archive_has_what_came_and_says_that_it_was_cut(runs: Any) -> None:
         _, block = record(runs[1].archive, kept[kind][0])
         assert block == said, "what is not for the spider is in the archive"
     assert {row["truncated"] for row in kept["large"] + kept["large-announced"]} == {"length"}
+    endless = [row for kind in ENDLESS for row in kept[kind]]
+    assert {row["truncated"] for row in endless} == {"length"}
+    assert max(row["body_length"] for row in endless) < 2 * 1024**2, "nor is the disk theirs"
 
 
 def test_a_file_that_is_larger_than_what_our_own_spiders_keep_comes_whole(tmp_path: Path) -> None:

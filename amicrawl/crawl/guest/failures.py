@@ -20,10 +20,11 @@ from amicrawl.capture import Failure, Truncation
 from amicrawl.crawl.guest.connections import NO_ADDRESS
 from amicrawl.crawl.responses import EXCEPTIONS
 from amicrawl.fetch import NO_TUNNEL, NOT_IN_TIME, Ends
-from amicrawl.message import has_broken_chunks
+from amicrawl.message import chunks_in
 
 if TYPE_CHECKING:
     from amicrawl.capture import Capture
+    from amicrawl.fetch import Framing
 
 _EXCEPTIONS = EXCEPTIONS | {
     Failure.ADDRESS_REFUSED: DownloadFailedError,
@@ -44,8 +45,8 @@ _OF_PROXY: dict[str, type[Exception]] = {
 _PERMIT = " If it is yours, permit it with AMICRAWL_ALLOW_PRIVATE, such as 127.0.0.0/8."
 
 
-def failure_of(capture: Capture, *, ends: Ends | None, proxy: str) -> Exception | None:
-    """Return the exception for *capture*, whose body *ends* so; None for a whole response.
+def failure_of(capture: Capture, *, framing: Framing | None, proxy: str) -> Exception | None:
+    """Return the exception for *capture*, whose body has *framing*; None for a whole response.
 
     It was requested through *proxy*, empty for none.
     """
@@ -56,9 +57,9 @@ def failure_of(capture: Capture, *, ends: Ends | None, proxy: str) -> Exception 
         return (kind or DownloadFailedError)(
             f"{capture.url}: {capture.failure}: {capture.failure_detail}{remedy}"
         )
-    if capture.truncated is None:
+    if capture.truncated is None or (framing is not None and _is_whole(capture, framing)):
         return None
-    lost = capture.truncated is Truncation.TIME and _contradicts_itself(capture, ends)
+    lost = framing is not None and _contradicts_itself(capture, framing)
     kind = ResponseDataLossError if lost else _CUT[capture.truncated]
     return kind(f"{capture.url}: the response was cut ({capture.truncated})")
 
@@ -75,7 +76,18 @@ def _kind_of_proxy(capture: Capture, proxy: str) -> type[Exception] | None:
     return _OF_PROXY.get(capture.failure_detail)
 
 
-def _contradicts_itself(capture: Capture, ends: Ends | None) -> bool:
-    """Tell whether the end of *capture*, which time has cut, could not be found by its own rules."""
-    broken = ends is Ends.BY_CHUNKS and has_broken_chunks(capture.body.blocks())
-    return broken or ends is Ends.UNSURE
+def _is_whole(capture: Capture, framing: Framing) -> bool:
+    """Tell whether *capture* was cut behind the end of the response alone."""
+    if capture.truncated is not Truncation.LENGTH:
+        return False
+    if framing.ends is Ends.BY_CHUNKS:
+        return chunks_in(capture.body.blocks()).surplus > 0
+    return framing.ends in {Ends.AT_ONCE, Ends.BY_LENGTH} and len(capture.body) > framing.length
+
+
+def _contradicts_itself(capture: Capture, framing: Framing) -> bool:
+    """Tell whether time has cut *capture*, whose end could not be found by its own rules."""
+    if capture.truncated is not Truncation.TIME:
+        return False
+    broken = framing.ends is Ends.BY_CHUNKS and chunks_in(capture.body.blocks()).broken
+    return broken or framing.ends is Ends.UNSURE

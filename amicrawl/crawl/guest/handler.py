@@ -49,10 +49,13 @@ if TYPE_CHECKING:
 
     from amicrawl.capture import Capture
     from amicrawl.crawl.run import Run
-    from amicrawl.fetch import Head, Wire
+    from amicrawl.fetch import Framing, Head, Wire
     from amicrawl.urls import Fetchable
 
 logger = logging.getLogger(__name__)
+
+_SURPLUS = 1024**2
+"""Bytes besides twice those of the payload that may come of one: chunks, and what is behind its end."""
 
 FETCHED: ContextVar[set[str]] = ContextVar("FETCHED")
 """The URLs of what our handler has recorded, for another handler that has it fetch."""
@@ -120,7 +123,7 @@ class GuestHandler(BaseDownloadHandler):
 
     def _wire_request(self, request: Request, target: Fetchable) -> WireRequest:
         """Return what goes over the wire for *request*."""
-        meta = request.meta
+        meta, most = request.meta, max_size_of(request, self._max_size)
         fields: list[tuple[bytes, bytes]] = [(b"Host", _authority(target))]
         for name, values in request.headers.items():
             if name == b"Host" and values:
@@ -144,7 +147,7 @@ class GuestHandler(BaseDownloadHandler):
             proxy=_proxy_of(request, self._proxy_encoding) or self._run.credentials.proxy,
             keeps_407=True,
             bind=_host_of(meta.get("bindaddress") or self._bind),
-            max_body=0,
+            max_body=2 * most + _SURPLUS if most else 0,
             hidden=frozenset(name.lower() for name, _ in secret),
         )
 
@@ -165,9 +168,10 @@ class GuestHandler(BaseDownloadHandler):
 
     def _flags(self, request: Request, capture: Capture, receipt: Receipt) -> list[str]:
         """Return the flags of the response; raises for a capture that is not one by Scrapy's rules."""
-        failure = failure_of(capture, ends=receipt.ends, proxy=str(request.meta.get("proxy") or ""))
+        framing, proxy = receipt.framing, str(request.meta.get("proxy") or "")
+        failure = failure_of(capture, framing=framing, proxy=proxy)
         if failure is None:
-            return ["partial"] if receipt.ends is Ends.BY_CLOSE else []
+            return ["partial"] if framing is not None and framing.ends is Ends.BY_CLOSE else []
         if not isinstance(failure, ResponseDataLossError):
             raise failure
         if not request.meta.get("download_fail_on_dataloss", self._fails_on_data_loss):
@@ -186,7 +190,7 @@ class Receipt:
     """The part of a response that has arrived; the watcher of a fetch."""
 
     __slots__ = ("_began", "_crawler", "_left", "_most", "_received", "_request", "_signals",
-                 "_warn_above", "body_pieces", "cancelled", "ends", "headers", "latency",
+                 "_warn_above", "body_pieces", "cancelled", "framing", "headers", "latency",
                  "stopped")  # fmt: skip
 
     def __init__(self, crawler: Crawler, request: Request, *, max_size: int, warn_size: int) -> None:
@@ -201,7 +205,7 @@ class Receipt:
         self.latency: float | None = None
         """Seconds until the header section was there, the connection included."""
         self.headers: Headers | None = None
-        self.ends: Ends | None = None
+        self.framing: Framing | None = None
         """How the end of the body is found, by the header section."""
         self._left: int | None = None
         """Bytes that are still to come, where the header section says so: what follows is surplus."""
@@ -216,8 +220,8 @@ class Receipt:
         """Take the header section; return whether that ends the response."""
         self.latency = time.monotonic() - self._began
         self.headers = headers_of(head.fields)
-        self.ends = head.framing.ends
-        if self.ends is Ends.AT_ONCE or self.ends is Ends.BY_LENGTH:
+        self.framing = head.framing
+        if head.framing.ends in {Ends.AT_ONCE, Ends.BY_LENGTH}:
             self._left = head.framing.length
         announced = self.headers.get(b"Content-Length") or b""
         # Python reads at most 4,300 digits; the wire takes fewer than twenty for a length.

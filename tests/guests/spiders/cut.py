@@ -4,7 +4,7 @@ from scrapy import Request, Spider, signals
 from scrapy.exceptions import StopDownload
 
 KINDS = ["cut", "cut-allowed", "large", "large-announced", "slow", "chunked-cut", "whole"]
-ODD = ["surplus", "surplus-of-none", "to-the-close"]
+ODD = ["surplus", "surplus-of-none", "to-the-close", "endless", "endless-chunks"]
 
 
 class CutSpider(Spider):
