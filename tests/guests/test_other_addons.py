@@ -34,6 +34,27 @@ def test_what_another_handler_hands_on_to_ours_is_archived_once_and_to_the_byte(
     assert (BY in record(ran.archive, row)[0]) == bool(meta)
 
 
+@pytest.mark.parametrize("meta", [{}, {"breaks": True}])
+def test_what_another_handler_does_where_ours_has_not_got_the_page_is_archived_too(
+    tmp_path: Path, meta: dict[str, bool]
+) -> None:
+    addons = json.loads(LINE["ADDONS"]) | {"delegating.DelegatingAddon": 500}
+    ran = run(
+        "single_request.py",
+        lambda _: page(b"blocked", "Content-Type: text/plain", status="403 Forbidden"),
+        tmp_path,
+        has_line=True,
+        settings={"ADDONS": addons, "RETRY_ENABLED": False},
+        arguments={"meta": json.dumps(meta)},
+    )
+    blocked, second = sorted(rows(ran.archive), key=lambda row: row["status"] != 403)
+    assert (blocked["status"], blocked["body_length"]) == (403, len(b"blocked")), ran.log
+    if meta:
+        assert second["error"].startswith("other"), ran.log
+    else:
+        assert record(ran.archive, second)[1].endswith(b"rendered")
+
+
 def test_nor_is_its_failure_told_of_twice(tmp_path: Path) -> None:
     addons = json.loads(LINE["ADDONS"]) | {"delegating.DelegatingAddon": 500}
     ran = run(

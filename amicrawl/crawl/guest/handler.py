@@ -57,8 +57,8 @@ logger = logging.getLogger(__name__)
 _SURPLUS = 1024**2
 """Bytes besides twice those of the payload that may come of one: chunks, and what is behind its end."""
 
-FETCHED: ContextVar[set[str]] = ContextVar("FETCHED")
-"""The URLs of what our handler has recorded, for another handler that has it fetch."""
+DELIVERED: ContextVar[list[Response | None]] = ContextVar("DELIVERED")
+"""What our handler has recorded for another handler that has it fetch; None where it raised instead."""
 
 
 def make_wire_of_guest(crawler: Crawler) -> Wire:
@@ -109,12 +109,13 @@ class GuestHandler(BaseDownloadHandler):
             capture.truncated = Truncation.LENGTH
         if self._says_how and capture.tls is not None:
             say_how(target.host, capture.tls)
+        response = None
         try:
             await record(self._run, request, capture)
-            if (fetched := FETCHED.get(None)) is not None:
-                fetched.add(capture.url)
-            return self._respond(request, capture, receipt)
+            response = self._respond(request, capture, receipt)
+            return response
         finally:
+            DELIVERED.get([]).append(response)
             capture.body.close()
 
     async def close(self) -> None:

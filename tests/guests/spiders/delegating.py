@@ -1,4 +1,7 @@
-"""An add-on whose download handler renders some pages, and hands the others to the handler before it."""
+"""An add-on whose download handler renders some pages, and hands the others to the handler before it.
+
+What that gets a 403 for is rendered after all.
+"""
 
 from scrapy.http import HtmlResponse
 from scrapy.utils.misc import build_from_crawler, load_object
@@ -23,7 +26,12 @@ class DelegatingHandler:
     async def download_request(self, request):
         if "rendered" in request.meta:
             return HtmlResponse(request.url, body=b"rendered")
-        return await self.fallback.download_request(request)
+        response = await self.fallback.download_request(request)
+        if response.status == 403:
+            if "breaks" in request.meta:
+                raise OSError("no browser")
+            return HtmlResponse(request.url, body=b"rendered")
+        return response
 
     async def close(self):
         await self.fallback.close()
