@@ -60,10 +60,13 @@ async def served(
     read_seconds: float = 100,
     body: bytes = b"",
     tls: ssl.SSLContext | None = None,
+    held: asyncio.Event | None = None,
 ) -> tuple[uvicorn.Server, int]:
-    async def application(_scope: Any, receive: Any, send: Any) -> None:
+    async def application(scope: Any, receive: Any, send: Any) -> None:
         while (await receive()).get("more_body"):
             pass
+        if held is not None and scope["path"] == "/held":
+            await held.wait()
         headers = [(b"content-length", b"%d" % len(body))] if body else []
         await send({"type": "http.response.start", "status": 200 if body else 204, "headers": headers})
         await send({"type": "http.response.body", "body": body})
@@ -249,3 +252,21 @@ def test_a_body_that_does_not_come_is_given_up_and_a_stream_behind_it_is_not() -
     received.append("a body of which nothing comes")
     with pytest.raises(Exception, match="408"):
         asyncio.run(serve(0.1))
+
+
+def test_a_connection_with_a_request_behind_the_first_does_not_wait() -> None:
+    async def both() -> None:
+        held = asyncio.Event()
+        server, port = await served(head_seconds=100, most_waiting=1, held=held)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(WHOLE + WHOLE.replace(b"/healthz", b"/held"))
+        assert b"204" in await reader.readuntil(b"\r\n\r\n")
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        assert await idle[0][0].read() == b""
+        held.set()
+        assert b"204" in await reader.readuntil(b"\r\n\r\n")
+        for each in (writer, *(one for _, one in idle)):
+            each.close()
+        await server.shutdown()
+
+    asyncio.run(asyncio.wait_for(both(), 60))

@@ -160,9 +160,10 @@ class _LimitedConnection(H11Protocol):
             self.wait_no_longer()
 
     def on_response_complete(self) -> None:
-        """Wait for another request."""
+        """Wait for another request, unless that is here already."""
         super().on_response_complete()
-        if not self.transport.is_closing():
+        is_here = self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}
+        if not is_here and not self.transport.is_closing():
             self._waiting.add(self)
 
     def pause_writing(self) -> None:
