@@ -14,6 +14,7 @@ from amicrawl.cli.project import OUR_SETTINGS, SETTINGS_MODULE
 from amicrawl.config import PREFIX, CrawlConfig
 from amicrawl.errors import ExitCode, UsageError
 from amicrawl.fleet.spark import MOST_PARTITIONS, SparkCrawl, crawl_on_spark
+from amicrawl.terminal import counted
 from amicrawl.uploads import check_bucket_url, check_keeps_state
 
 if TYPE_CHECKING:
@@ -60,7 +61,8 @@ def crawl_over_spark(
             lease_port=int(numbers.get("lease_port", 0)),
         )
         came = crawl_on_spark(spark, order, tell=lambda line: typer.echo(line, err=True))
-    typer.echo(f"{came.rows:,} rows in {order.out}, in {came.rounds} rounds: see manifest.json there.")
+    rounds = counted(came.rounds, "round")
+    typer.echo(f"{came.rows:,} rows in {order.out}, in {rounds}: see manifest.json there.")
     if came.bad:
         typer.echo(f"{came.bad:,} lines of the list could not be used; the first: {came.why}", err=True)
     if came.code is not ExitCode.DONE:

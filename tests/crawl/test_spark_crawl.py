@@ -33,7 +33,7 @@ from amicrawl.clock import steady_clock
 from amicrawl.config import Identity
 from amicrawl.crawl.processes.specification import allow
 from amicrawl.disk import Disk
-from amicrawl.errors import ExitCode
+from amicrawl.errors import ExitCode, UsageError
 from amicrawl.fleet.spark.bucket_objects import batches_name, packed, read_json, unpacked, write_json
 from amicrawl.fleet.spark.leases import Address, LeaseServer, PartitionLease
 from amicrawl.fleet.spark.partition import PartitionOrder, PartitionTask, batches_for
@@ -291,6 +291,16 @@ def test_a_partition_is_leased_to_one_attempt_at_a_time() -> None:
 
 def lease_of(server: Address, attempt: str, told: list[float]) -> PartitionLease:
     return PartitionLease(server, 3, attempt, ttl=1.0, renewed=told.append, facts=lambda: {"rows": 7})
+
+
+def test_a_port_for_leases_that_is_in_use_or_is_none_is_said_with_its_property() -> None:
+    server = LeaseServer("127.0.0.1", 10)
+    try:
+        for port in (server.address.port, 70_000):
+            with pytest.raises(UsageError, match=rf"127\.0\.0\.1:{port}: .*spark\.amicrawl\.leasePort"):
+                LeaseServer("127.0.0.1", 10, port=port)
+    finally:
+        server.close()
 
 
 def test_a_lease_is_kept_until_it_is_given_back_and_lost_with_the_driver() -> None:

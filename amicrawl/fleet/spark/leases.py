@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from amicrawl.clock import steady_clock
+from amicrawl.errors import UsageError
 from amicrawl.fleet.leases import HeldLease
 from amicrawl.jsontext import parsed
 
@@ -58,7 +59,7 @@ class LeaseServer:
     ) -> None:
         """Listen on *host*; on any port where it is 0. While *fault* says anything, nothing is granted.
 
-        Raises OSError.
+        Raises UsageError where it cannot.
         """
         self._ttl = ttl
         self._clock = clock
@@ -86,7 +87,13 @@ class LeaseServer:
             daemon_threads = True
             request_queue_size = 512
 
-        self._server = Server((host, port), Handler)
+        try:
+            self._server = Server((host, port), Handler)
+        except (OSError, OverflowError) as error:
+            raise UsageError(
+                f"The driver cannot grant leases at {host}:{port}: {error}. "
+                "Set spark.amicrawl.leasePort to a free port, or leave it away."
+            ) from error
         self.address = Address(host, self._server.server_address[1], secret)
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
