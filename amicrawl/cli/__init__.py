@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from amicrawl import __version__
-from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, is_plain
+from amicrawl.cli.commands import COMMANDS, GROUPS, ListedCommand, end_at_interrupt, is_plain
 from amicrawl.errors import AmicrawlError, ExitCode, is_want_of_memory
 from amicrawl.interpreter import prepare_interpreter
 from amicrawl.invalid import nearest
@@ -83,7 +83,7 @@ def main() -> None:
     prepare_interpreter()
     keep_standard_streams()
     try:
-        app()
+        _run()
     except AmicrawlError as error:
         sys.stderr.write(f"amicrawl: {error}\n")
         sys.exit(error.exit_code)
@@ -94,15 +94,27 @@ def main() -> None:
     except SystemExit as end:
         # Ctrl-C, of which typer makes a code of its own.
         if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):
-            sys.stderr.write(
-                "\namicrawl: Stopped. No partial file has its final name; run the command again.\n"
-            )
-            sys.exit(ExitCode.STOPPED)
+            _exit_stopped()
         # The reader behind a pipe has had enough, of which typer makes an error.
         if not isinstance(end.__context__, BrokenPipeError):
             raise
         _drop_output()
         sys.exit(ExitCode.DONE)
+    except KeyboardInterrupt:
+        _exit_stopped()
+
+
+def _run() -> None:
+    """Run the command; from then on Ctrl-C ends the process at once."""
+    try:
+        app()
+    finally:
+        end_at_interrupt()
+
+
+def _exit_stopped() -> NoReturn:
+    sys.stderr.write("\namicrawl: Stopped. No partial file has its final name; run the command again.\n")
+    sys.exit(ExitCode.STOPPED)
 
 
 def _explained(error: Exception) -> ExitCode | None:

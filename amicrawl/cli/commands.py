@@ -193,19 +193,26 @@ def _begun(invoke: Callable[..., Any], context: Any) -> Any:
 
     SIGINT raises KeyboardInterrupt, for files to be tidied up; a second one ends the process at once.
     """
-
-    def end(*_: object) -> None:
-        os._exit(ExitCode.STOPPED)
-
-    def interrupt(*_: object) -> None:
-        signal.signal(signal.SIGINT, end)
-        raise KeyboardInterrupt
-
-    for number, handler in ((signal.SIGINT, interrupt), (signal.SIGTERM, signal.SIG_DFL)):
+    for number, handler in ((signal.SIGINT, _interrupt), (signal.SIGTERM, signal.SIG_DFL)):
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)
     _keep_what_is_imported()
     return invoke(context)
+
+
+def _interrupt(*_: object) -> None:
+    signal.signal(signal.SIGINT, _end)
+    raise KeyboardInterrupt
+
+
+def _end(*_: object) -> None:
+    os._exit(ExitCode.STOPPED)
+
+
+def end_at_interrupt() -> None:
+    """Have SIGINT end the process at once: a command has ended, and nothing would catch an exception."""
+    if signal.getsignal(signal.SIGINT) is _interrupt:
+        signal.signal(signal.SIGINT, _end)
 
 
 @cache

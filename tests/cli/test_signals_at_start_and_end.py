@@ -1,4 +1,4 @@
-"""A signal while a command starts ends it with a sentence and its exit code, wherever it hits."""
+"""A signal while a command starts or ends gives its exit code and no traceback, wherever it hits."""
 
 from __future__ import annotations
 
@@ -65,3 +65,40 @@ def test_a_command_that_is_interrupted_says_so(tmp_path: Path) -> None:
     assert done.returncode == ExitCode.STOPPED, done.stderr
     assert "Stopped" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+_HIT_AT_THE_END = """
+import atexit, os, sys
+when, *sys.argv[1:] = sys.argv[1:]
+def hit():
+    os.kill(os.getpid(), 2)
+def watch(frame, event, _):
+    if event == "return" and frame.f_code.co_name == when and "typer" in frame.f_code.co_filename:
+        sys.setprofile(None)
+        hit()
+from amicrawl.__main__ import main
+if when == "atexit":
+    atexit.register(hit)
+else:
+    sys.setprofile(watch)
+main()
+"""
+
+
+@pytest.mark.parametrize("when", ["atexit", "__call__", "main", "_main"])
+@pytest.mark.parametrize("words", ["url http://a.example/", "table gone.cdxj -o table"])
+def test_a_signal_while_a_command_ends_has_the_code_of_one(
+    tmp_path: Path, words: str, when: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _HIT_AT_THE_END, when, *words.split()],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == ExitCode.STOPPED, done.stderr
+    assert "Traceback" not in done.stderr
+    assert "Exception" not in done.stderr
