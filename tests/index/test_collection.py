@@ -17,9 +17,10 @@ import pyarrow.parquet as pq
 import pytest
 import warm_processes
 from archive_reading import TOOLS, check_sealed
-from index.archive_files import gzip_member, http, unexpected, warc
+from index.archive_files import gzip_member, http, parse_cdxj, unexpected, warc
 from index.page_making import DATE, record, records, write_pages
 from typer.testing import CliRunner
+from warcio.archiveiterator import ArchiveIterator
 
 from amicrawl.archive.index.collection.collecting import Collected, do_waiting
 from amicrawl.archive.index.collection.file import FileOutcome, ReadProgress
@@ -165,6 +166,41 @@ def test_the_derivatives_are_those_of_the_single_commands(
         )
         ours, single = (records(where / f"1.warc.{kind}.gz") for where in (out / kind, tmp_path))
         assert [block for _, block in ours[1:]] == [block for _, block in single[1:]]
+
+
+@pytest.mark.parametrize(
+    ("written", "url"),
+    [
+        ("http://bücher.example/ü?q=é", "http://bücher.example/ü?q=é"),
+        ("http://a.example/ü b\x1b", "http://a.example/ü%20b%1B"),
+        ("http://a.example/%C3%BC", "http://a.example/%C3%BC"),
+        ("<http://a.example/ü>", "http://a.example/ü"),
+    ],
+)
+def test_a_record_has_one_url_in_all_products(tmp_path: Path, written: str, url: str) -> None:
+    """As the source has it, so that a text is found by the URL of its line; warcio writes it so."""
+    (tmp_path / "a.warc").write_bytes(
+        warc("response", written, http(b"A page", Content_Type="text/html"))
+    )
+    out = tmp_path / "out"
+    assert run(tmp_path / "a.warc", "-o", out, "--products", "cdxj,sidecar,wat,wet").exit_code == 0
+    line = parse_cdxj((out / "cdxj" / "a.warc.cdxj").read_bytes())
+    assert line.fields["url"] == url
+    for product in ("meta/a.warc.meta.gz", "wat/a.warc.wat.gz", "wet/a.warc.wet.gz"):
+        with (out / product).open("rb") as stream:
+            _, made_of = (each.rec_headers for each in ArchiveIterator(stream))
+            assert made_of.get_header("WARC-Target-URI") == url, product
+
+
+def test_no_character_of_a_url_ends_its_field(tmp_path: Path) -> None:
+    url = "http://a.example/\u2028x\u00a0\u0085\u202e" + "ü" * 40_000
+    (tmp_path / "a.warc").write_bytes(warc("response", url, http(b"A page", Content_Type="text/html")))
+    assert run(tmp_path / "a.warc", "-o", tmp_path, "--products", "wet").exit_code == 0
+    with (tmp_path / "wet" / "a.warc.wet.gz").open("rb") as stream:
+        _, made_of = (each.rec_headers for each in ArchiveIterator(stream))
+        found = made_of.get_header("WARC-Target-URI")
+    assert found.startswith("http://a.example/%E2%80%A8x%C2%A0%C2%85%E2%80%AEüü")
+    assert len(found.encode()) <= 30_000
 
 
 def test_the_merged_index_is_that_of_merging_the_two(made: Made, tmp_path: Path) -> None:

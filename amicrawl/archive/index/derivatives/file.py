@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from isal import igzip_lib
 
 from amicrawl import __version__
+from amicrawl.archive.lines import url_of
 from amicrawl.clock import warc_date
 from amicrawl.disk import Disk, OutputFile
 from amicrawl.record import record_ids, target_uri
@@ -124,8 +125,14 @@ class LeftOutError(Exception):
 
 
 def uri_of(record: Record) -> str:
-    """Return the target URI of *record* as a field may hold it; empty where there is none."""
-    return target_uri(record.uri)[:30_000]
+    """Return the URL of *record* as its index line has it; empty where there is none.
+
+    As the value of a field, without characters that do not print and up to 30,000 bytes.
+    """
+    url = url_of(record)
+    if not url.isprintable():
+        url = "".join([c if c.isprintable() else target_uri(c) for c in url])
+    return url.encode()[:30_000].decode(errors="ignore")
 
 
 def reference_to(record: Record) -> str:
