@@ -11,7 +11,9 @@ sentence on standard error, and the exit code says whose fault it was (`docs/exi
 
 from __future__ import annotations
 
+import atexit
 import os
+import signal
 import sys
 from typing import Annotated, Any, NoReturn
 
@@ -82,6 +84,8 @@ def main() -> None:
     """Run the command line of this process and exit."""
     prepare_interpreter()
     keep_standard_streams()
+    # Behind this Python drops its handlers, and the signal would end the process in place of the code.
+    atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
     try:
         _run()
     except AmicrawlError as error:

@@ -200,9 +200,13 @@ def _begun(invoke: Callable[..., Any], context: Any) -> Any:
     return invoke(context)
 
 
+class _Interrupt(KeyboardInterrupt):
+    """SIGINT. Python ends a process by the signal that had KeyboardInterrupt itself in generated code."""
+
+
 def _interrupt(*_: object) -> None:
     signal.signal(signal.SIGINT, _end)
-    raise KeyboardInterrupt
+    raise _Interrupt
 
 
 def _end(*_: object) -> None:

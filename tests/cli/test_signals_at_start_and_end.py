@@ -76,20 +76,31 @@ def watch(frame, event, _):
     if event == "return" and frame.f_code.co_name == when and "typer" in frame.f_code.co_filename:
         sys.setprofile(None)
         hit()
+class Last:
+    def __init__(self):
+        self.hit = hit
+    def __del__(self):
+        self.hit()
 from amicrawl.__main__ import main
 if when == "atexit":
     atexit.register(hit)
+elif when == "__del__":
+    last = Last()
 else:
     sys.setprofile(watch)
 main()
 """
 
 
-@pytest.mark.parametrize("when", ["atexit", "__call__", "main", "_main"])
-@pytest.mark.parametrize("words", ["url http://a.example/", "table gone.cdxj -o table"])
-def test_a_signal_while_a_command_ends_has_the_code_of_one(
-    tmp_path: Path, words: str, when: str
+@pytest.mark.parametrize("when", ["_main", "main", "__call__", "atexit", "__del__"])
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [("url http://a.example/", ExitCode.DONE), ("table gone.cdxj -o table", ExitCode.INPUT)],
+)
+def test_a_signal_while_a_command_ends_has_no_other_code_than_its_own_or_that_of_one(
+    tmp_path: Path, words: str, code: ExitCode, when: str
 ) -> None:
+    """Its own once Python is ended, when no handler would be called any more."""
     done = subprocess.run(
         [sys.executable, "-c", _HIT_AT_THE_END, when, *words.split()],
         cwd=tmp_path,
@@ -99,6 +110,36 @@ def test_a_signal_while_a_command_ends_has_the_code_of_one(
         timeout=60,
         check=False,
     )
-    assert done.returncode == ExitCode.STOPPED, done.stderr
+    is_ended = when in ("atexit", "__del__")
+    assert done.returncode == (code if is_ended else ExitCode.STOPPED), done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception" not in done.stderr
+
+
+_HIT_IN_GENERATED_CODE = """
+import os, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == "publicsuffixlist":
+            sys.meta_path.remove(self)
+            exec("os.kill(os.getpid(), 2)\\nfor _ in range(10): pass")
+        return None
+sys.meta_path.insert(0, Finder())
+"""
+
+
+def test_a_signal_in_generated_code_has_the_code_of_one(tmp_path: Path) -> None:
+    """Python remembers a KeyboardInterrupt there, as of a named tuple being made, whoever catches it."""
+    (tmp_path / "sitecustomize.py").write_text(_HIT_IN_GENERATED_CODE)
+    (tmp_path / "a.cdxj").write_text('com,example)/ 20240101000000 {"url": "http://example.com/"}\n')
+    done = subprocess.run(
+        [sys.executable, "-m", "amicrawl", "summary", "a.cdxj"],
+        cwd=tmp_path,
+        env=environment() | {"PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Stopped. No partial file" in done.stderr
+    assert done.returncode == ExitCode.STOPPED, done.stderr
