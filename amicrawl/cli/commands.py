@@ -201,7 +201,7 @@ def _begun(invoke: Callable[..., Any], context: Any) -> Any:
 
 
 class _Interrupt(KeyboardInterrupt):
-    """SIGINT. Python ends a process by the signal that had KeyboardInterrupt itself in generated code."""
+    """SIGINT: Python ends by the signal where KeyboardInterrupt itself leaves generated code."""
 
 
 def _interrupt(*_: object) -> None:
