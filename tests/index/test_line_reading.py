@@ -53,3 +53,17 @@ def test_every_whole_line_before_a_fault_is_read(tmp_path: Path, lines_each: int
     with pytest.raises(DamagedFileError, match="what came before is read"):
         read += octet_blocks(path)  # what came is kept, though the last step fails
     assert b"".join(read).count(b"\n") == unpacked_by_bytes(bytes(packed)).count(b"\n")
+
+
+@pytest.mark.parametrize("filling", [0, 1, 512, 20_000])
+def test_a_fault_behind_a_filling_of_zeros_costs_no_line_and_is_where_reading_ends(
+    tmp_path: Path, filling: int
+) -> None:
+    path = tmp_path / "x.cdxj.gz"
+    first, second = (gzip.compress(b"".join(lines)) for lines in (LINES[:3000], LINES[3000:]))
+    path.write_bytes(first + bytes(filling) + second[:-4])
+    read: list[bytes] = []
+    with pytest.raises(DamagedFileError) as fault:
+        read += octet_blocks(path)
+    assert b"".join(read) == b"".join(LINES)
+    assert fault.value.offset == sum(map(len, LINES))

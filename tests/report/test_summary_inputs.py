@@ -473,9 +473,9 @@ def test_tables_of_a_crawl_that_was_killed_while_they_were_joined_are_not_added_
     assert len(files_of(inputs / "crawls" / named)) == 3
 
 
-def test_a_kind_that_is_not_known_is_refused() -> None:
+def test_a_kind_that_is_not_known_is_refused(inputs: Path) -> None:
     with pytest.raises(UsageError, match="cdx12"):
-        read_counts(["-"], kind="cdx12")
+        read_counts([str(inputs / "plain")], kind="cdx12")
 
 
 def test_a_kind_can_be_said_where_looking_misleads(inputs: Path) -> None:

@@ -194,12 +194,11 @@ def _blocks(stream: Any, path: Path, size: int) -> Iterator[bytes]:
             if isinstance(error, OSError) and error.errno is not None:
                 fault = InputError(f"{path} cannot be read: {error.strerror or error}.")
             else:
-                reason = f"it cannot be unpacked any further ({error}); what came before is read"
-                # A pipe does not say where it is.
-                at = whole + sum(map(len, pieces))
-                fault = DamagedFileError(path, at, reason)
                 if isinstance(stream, igzip.IGzipFile) and path != STDIN:
-                    pieces += _until_fault(path, at)
+                    pieces += _until_fault(path, whole + sum(map(len, pieces)))
+                reason = f"it cannot be unpacked any further ({error}); what came before is read"
+                # Of what was unpacked: a pipe does not say where it is.
+                fault = DamagedFileError(path, whole + sum(map(len, pieces)), reason)
         whole += sum(map(len, pieces))
         if pieces:
             yield b"".join(pieces)
@@ -218,10 +217,10 @@ def _until_fault(path: Path, at: int) -> Iterator[bytes]:
 
 
 def _steps_to_fault(path: Path) -> Iterator[bytes]:
-    unpacker = zlib.decompressobj(_GZIP_WINDOW)
+    unpacker = None
     with suppress(OSError, zlib.error), path.open("rb") as stream:
         while piece := stream.read(_STEP):
-            before = unpacker.copy()
+            before = unpacker and unpacker.copy()
             try:
                 data, unpacker = _unpacked(piece, unpacker)
                 yield data
@@ -232,13 +231,17 @@ def _steps_to_fault(path: Path) -> Iterator[bytes]:
                     yield data
 
 
-def _unpacked(piece: bytes, unpacker: zlib._Decompress) -> tuple[bytes, zlib._Decompress]:
-    """Return what *piece* stands for behind what *unpacker* was given, and what unpacks the next one."""
-    data = [unpacker.decompress(piece)]
-    while unpacker.eof and (rest := unpacker.unused_data):
-        unpacker = zlib.decompressobj(_GZIP_WINDOW)
+def _unpacked(rest: bytes, unpacker: zlib._Decompress | None) -> tuple[bytes, zlib._Decompress | None]:
+    """Return what *rest* stands for behind what *unpacker* was given, and what unpacks the next bytes.
+
+    There is no unpacker between two members, where zeros may stand.
+    """
+    data = []
+    while rest := rest if unpacker else rest.lstrip(b"\0"):
+        unpacker = unpacker or zlib.decompressobj(_GZIP_WINDOW)
         data.append(unpacker.decompress(rest))
-    return b"".join(data), zlib.decompressobj(_GZIP_WINDOW) if unpacker.eof else unpacker
+        rest, unpacker = unpacker.unused_data, None if unpacker.eof else unpacker
+    return b"".join(data), unpacker
 
 
 @contextmanager
