@@ -35,7 +35,7 @@ from amicrawl.archive.report.reading import read_counts
 from amicrawl.archive.table.query import table_files
 from amicrawl.capture import Failure
 from amicrawl.cli import app
-from amicrawl.errors import InputError, UsageError
+from amicrawl.errors import InputError
 from amicrawl.record.table import CAPTURES
 
 if TYPE_CHECKING:
@@ -471,11 +471,6 @@ def test_tables_of_a_crawl_that_was_killed_while_they_were_joined_are_not_added_
             read(inputs / "crawls" / named)
     (crawl / "processes" / "plan.json").unlink()
     assert len(files_of(inputs / "crawls" / named)) == 3
-
-
-def test_a_kind_that_is_not_known_is_refused(inputs: Path) -> None:
-    with pytest.raises(UsageError, match="cdx12"):
-        read_counts([str(inputs / "plain")], kind="cdx12")
 
 
 def test_a_kind_can_be_said_where_looking_misleads(inputs: Path) -> None:
