@@ -13,6 +13,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections import Counter, defaultdict
 from pathlib import Path
@@ -37,6 +38,7 @@ from loopback import (
 from amicrawl.archive.report import LiveFigures, figures_of
 from amicrawl.config import CrawlConfig
 from amicrawl.crawl.processes.child import limits_of_each
+from amicrawl.crawl.processes.specification import BY_PARENT
 from amicrawl.directory_lock import DirectoryLock
 from amicrawl.errors import ExitCode
 from amicrawl.meguri.opening import load
@@ -53,6 +55,10 @@ class Web:
 
     def __init__(self) -> None:
         self.pause = 0.0
+        self.flows = threading.Event()
+        """While it is not set, each host responds for its first pages alone, `free` of them."""
+        self.flows.set()
+        self.free = 1
         self.server = RawServer(self._respond)
 
     def url(self, host: int, path: str) -> str:
@@ -75,6 +81,8 @@ class Web:
         if path == "/robots.txt":
             return page(b"User-agent: *\nAllow: /\n")
         time.sleep(self.pause)
+        if path.startswith("/p") and int(path[2:]) >= self.free:
+            self.flows.wait(60)
         following = host % HOSTS + 1
         if path.startswith("/moved"):
             target = self.url(following, f"target{host}")
@@ -153,6 +161,13 @@ def check_whole(out: Path, *, runs: int = 1) -> dict[str, str]:
     return {row["url"]: row["warc_file"] for row in rows}
 
 
+def is_stopping(out: Path, processes: int) -> bool:
+    """Tell whether all *processes* of the crawl into *out* begin no page any more, as they say."""
+    found = [json.loads(path.read_bytes()) for path in out.glob("processes/*/control/status.json")]
+    ends = [each["paused_by"] == [BY_PARENT] or each["state"] == "stopping" for each in found]
+    return ends == [True] * processes
+
+
 def children_of(parent: int) -> list[int]:
     text = warm_processes.run(
         ["ps", "-o", "pid=", "--ppid", str(parent)], capture_output=True, text=True, check=False
@@ -228,22 +243,25 @@ def test_a_site_is_the_same_by_one_process_and_by_two(web: Web, tmp_path: Path) 
 
 
 def test_a_child_that_is_killed_is_started_again(web: Web, tmp_path: Path) -> None:
-    web.pause = 0.05
+    web.flows.clear()
     out, log = tmp_path / "out", tmp_path / "log"
     parent = begun(site_line(web, out, "processes=2"), log)
     wait_until(lambda: len(web.requested()) > 8)
     os.kill(children_of(parent.pid)[0], signal.SIGKILL)
+    web.flows.set()
     assert parent.wait(150) == ExitCode.DONE, log.read_text()
     assert "is started again" in log.read_text()
     assert check_whole(out).keys() >= web.pages()
 
 
 def test_the_end_counts_what_a_killed_child_had_not_reported(web: Web, tmp_path: Path) -> None:
+    web.flows.clear()
     out, log = tmp_path / "out", tmp_path / "log"
     parent = begun(site_line(web, out, "processes=2"), log)
     wait_until(lambda: len(web.requested()) > 8)
     for child in children_of(parent.pid):
         os.kill(child, signal.SIGKILL)
+    web.flows.set()
     assert parent.wait(150) == ExitCode.DONE, log.read_text()
     ended, rows = json.loads(log.read_bytes().splitlines()[-1]), pq.read_table(out / "captures.parquet")
     assert (ended["event"], ended["rows"], ended["ok"]) == ("finished", len(rows), len(check_whole(out)))
@@ -277,13 +295,15 @@ def test_the_few_hosts_of_a_list_are_divided_evenly_and_stay_where_they_are(
 
 def with_killed_parent(web: Web, directory: Path) -> Path:
     """Return the output directory of a crawl by two processes whose parent was killed on its way."""
-    web.pause = 0.05
+    web.flows.clear()
     out = directory / "out"
     parent = begun(site_line(web, out, "processes=2"), directory / "log")
     wait_until(lambda: len(web.requested()) > 8)
     children = children_of(parent.pid)
     parent.kill()
     parent.wait()
+    wait_until(lambda: is_stopping(out, 2))
+    web.flows.set()
     wait_until(lambda: not any(map(is_alive, children)))
     return out
 
@@ -396,7 +416,7 @@ def test_files_named_after_the_run_are_those_of_the_whole_crawl_and_replace_none
 def test_what_was_set_aside_of_damage_in_a_process_stays_with_the_whole(
     web: Web, tmp_path: Path
 ) -> None:
-    web.pause = 0.05
+    web.flows.clear()
     out, log = tmp_path / "out", tmp_path / "log"
     parent = begun(site_line(web, out, "processes=2"), log)
     wait_until(lambda: len(list(out.glob("processes/*/*.warc.gz.open"))) == 2)
@@ -405,6 +425,7 @@ def test_what_was_set_aside_of_damage_in_a_process_stays_with_the_whole(
     for pid in (parent.pid, *children):
         os.kill(pid, signal.SIGKILL)
     parent.wait()
+    web.flows.set()
     wait_until(lambda: not any(map(is_alive, children)))
     for number in (0, 1):
         child = out / "processes" / str(number)
@@ -425,6 +446,7 @@ def test_what_was_set_aside_of_damage_in_a_process_stays_with_the_whole(
 def test_what_one_command_is_putting_together_is_left_alone_by_a_second(
     web: Web, tmp_path: Path, processes: str
 ) -> None:
+    web.flows.clear()
     out, log = tmp_path / "out", tmp_path / "log"
     parent = begun(site_line(web, out, "processes=2"), log)
     plan = out / "processes" / "plan.json"
@@ -432,6 +454,7 @@ def test_what_one_command_is_putting_together_is_left_alone_by_a_second(
     # It ends in order, and is kept from putting all together.
     in_the_way = out / "ami-p1-00000.warc.gz"
     in_the_way.write_bytes(b"")
+    web.flows.set()
     assert parent.wait(150) == ExitCode.OUTPUT, log.read_text()
     in_the_way.unlink()
     assert json.loads(plan.read_bytes())["stage"] == "gathering"
@@ -453,7 +476,7 @@ def test_what_one_command_is_putting_together_is_left_alone_by_a_second(
 def test_robots_txt_is_requested_once_whatever_ends_a_crawl_and_by_how_many_it_is_resumed(
     web: Web, tmp_path: Path, first: int, how: signal.Signals, then: int
 ) -> None:
-    web.pause = 0.1
+    web.flows.clear()
     out, log = tmp_path / "out", tmp_path / "log"
 
     def hosts(paths: str) -> list[int]:
@@ -461,10 +484,13 @@ def test_robots_txt_is_requested_once_whatever_ends_a_crawl_and_by_how_many_it_i
         return [host for host, path in requested if path.startswith(paths)]
 
     crawl = begun(site_line(web, out, f"processes={first}", AMICRAWL_ROBOTS="obey"), log)
-    # All hosts have sent a page then: no robots.txt is in flight.
+    # A page was requested of all hosts then: no robots.txt is in flight.
     wait_until(lambda: len(set(hosts("/p"))) == HOSTS)
     children = children_of(crawl.pid)
     crawl.send_signal(how)
+    if how is signal.SIGTERM:
+        wait_until(lambda: is_stopping(out, first))
+    web.flows.set()
     crawl.wait(60)
     wait_until(lambda: not any(map(is_alive, children)))
     assert len(web.requested()) < len(web.pages())
@@ -486,7 +512,8 @@ def test_one_process_crawls_where_several_were_killed_before_they_had_a_plan(
 def test_under_nohup_one_interrupt_alone_stops_all_and_one_process_continues(
     web: Web, tmp_path: Path
 ) -> None:
-    web.pause = 0.05
+    web.pause, web.free = 0.05, 3
+    web.flows.clear()
     out, log = tmp_path / "out", tmp_path / "log"
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
@@ -497,6 +524,8 @@ def test_under_nohup_one_interrupt_alone_stops_all_and_one_process_continues(
     parent.send_signal(signal.SIGHUP)
     wait_until(lambda: len(web.requested()) > 12)
     parent.send_signal(signal.SIGINT)
+    wait_until(lambda: is_stopping(out, 2))
+    web.flows.set()
     assert parent.wait(150) == ExitCode.STOPPED, log.read_text()
     check_whole(out)
     assert "run the same command again" in log.read_text()
@@ -595,7 +624,7 @@ def test_a_disk_without_the_room_that_was_set_ends_all_processes_by_that_limit(
 
 
 def test_the_control_files_of_the_crawl_steer_all_processes(web: Web, tmp_path: Path) -> None:
-    web.pause = 0.05
+    web.flows.clear()
     out, log = tmp_path / "out", tmp_path / "log"
     (out / "control").mkdir(parents=True)
     (out / "control" / "pause").touch()
@@ -612,6 +641,8 @@ def test_the_control_files_of_the_crawl_steer_all_processes(web: Web, tmp_path: 
     (out / "control" / "pause").unlink()
     wait_until(web.requested)
     (out / "control" / "stop").touch()
+    wait_until(lambda: is_stopping(out, 2))
+    web.flows.set()
     assert parent.wait(150) == ExitCode.STOPPED, log.read_text()
     assert json.loads((out / "crawl.json").read_bytes())["finish_reason"] == "stop-file"
     assert sorted(path.name for path in (out / "control").iterdir()) == ["concurrency"]

@@ -204,7 +204,9 @@ def test_what_a_recrawl_had_in_flight_when_the_power_went_is_not_settled_by_what
         ) as killed:
             journal, unsealed = out / "captures-00001.open", out / "ami-00001.warc.gz.open"
             for _ in range(1200):
-                if journal.exists() and journal.read_bytes().count(b"\n") >= len(urls) - 1:
+                # Rows go to the disk before their records do.
+                is_begun = unsealed.exists() and unsealed.stat().st_size > 0
+                if is_begun and journal.read_bytes().count(b"\n") >= len(urls) - 1:
                     break
                 time.sleep(0.05)
             killed.kill()
