@@ -37,13 +37,13 @@ def lived(respond: Callable[[bytes], bytes], *, within: float = 30, own: str = "
     """Have Chromium open a page of a server that responds by *respond*, with an *own* behaviour."""
 
     async def live(url: str) -> PageLife:
-        until = time.monotonic() + within
-        life = PageLife(url, NoExchanges(), until=until, screenshot=False)  # type: ignore[arg-type]
         async with async_playwright() as driver:
             browser = await driver.chromium.launch(
                 executable_path=shutil.which("chromium"), args=["--no-sandbox"]
             )
-            await life.live(await browser.new_context(), Pass("name", "password"), own=own)
+            context, until = await browser.new_context(), time.monotonic() + within
+            life = PageLife(url, NoExchanges(), until=until, screenshot=False)  # type: ignore[arg-type]
+            await life.live(context, Pass("name", "password"), own=own)
             await browser.close()
         return life
 

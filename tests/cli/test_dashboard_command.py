@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import logging
 import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from typing import TYPE_CHECKING
 
@@ -118,10 +118,11 @@ def test_it_serves_until_a_signal_and_ends_well() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_a_server_that_ends_by_itself_is_no_good_end() -> None:
+def test_a_server_that_ends_by_itself_is_no_good_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
     def end_server() -> None:
-        until(lambda: any(thread.name == "dashboard" for thread in threading.enumerate()))
-        time.sleep(1)
+        until(lambda: "The dashboard is at" in caplog.text)
         (server,) = (thread for thread in threading.enumerate() if thread.name == "dashboard")
         ctypes.pythonapi.PyThreadState_SetAsyncExc(
             ctypes.c_ulong(server.ident or 0), ctypes.py_object(SystemExit)

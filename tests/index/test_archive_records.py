@@ -275,7 +275,8 @@ def test_a_header_of_folded_lines_takes_no_more_time_than_its_bytes() -> None:
         assert len(found.fields["x-folded"]) == 2 * lines + 1
         return time.process_time() - began
 
-    assert seconds(300_000) < 12 * seconds(50_000)
+    # Twelve times the lines may not take a hundred and forty-four times as long.
+    assert seconds(600_000) < 40 * seconds(50_000)
 
 
 def test_a_checksum_that_does_not_agree_costs_its_record_and_no_other(tmp_path: Path) -> None:

@@ -223,9 +223,11 @@ def test_a_job_that_another_owner_has_taken_since_is_not_written_again(crawl: Cr
 def test_a_redis_that_went_back_in_time_is_brought_up_to_date(crawl: Crawl) -> None:
     """As one that starts from an older snapshot: the job waits in its queue, an older claim is there."""
     crawl.until(lambda: crawl.told)
-    crawl.client.hset(crawl.key("claim"), mapping={"token": "17", "state": "queued"})
-    crawl.client.delete("working", crawl.key("lease"))
-    crawl.client.lpush("pending", crawl.ident)
+    pipe = crawl.client.pipeline()
+    pipe.hset(crawl.key("claim"), mapping={"token": "17", "state": "queued"})
+    pipe.delete("working", crawl.key("lease"))
+    pipe.lpush("pending", crawl.ident)
+    pipe.execute()
     crawl.until(lambda: crawl.client.hget(crawl.key("claim"), "token") == str(crawl.link.copy.token))
     assert crawl.client.lrange("working", 0, -1) == [crawl.ident]
     assert not crawl.client.exists("pending")
@@ -266,8 +268,7 @@ def test_a_key_of_a_wrong_type_is_reported_and_stops_nothing(crawl: Crawl, key: 
 
 def test_a_record_of_a_wrong_type_keeps_nobody_from_the_lease(crawl: Crawl) -> None:
     crawl.until(lambda: crawl.told)
-    crawl.client.delete(crawl.ident)
-    crawl.client.set(crawl.ident, "injected")
+    crawl.client.pipeline().delete(crawl.ident).set(crawl.ident, "injected").execute()
     crawl.until(lambda: any("the record is a string" in f for a in crawl.told for f in a.faults))
     crawl.client.delete(crawl.key("lease"))
     crawl.until(lambda: crawl.client.exists(crawl.key("lease")))
@@ -278,13 +279,12 @@ def test_a_record_of_a_wrong_type_keeps_nobody_from_the_lease(crawl: Crawl) -> N
 def test_a_claim_of_a_wrong_type_is_waited_for(crawl: Crawl) -> None:
     crawl.until(lambda: crawl.told)
     claim: Any = crawl.client.hgetall(crawl.key("claim"))
-    crawl.client.delete(crawl.key("claim"))
-    crawl.client.lpush(crawl.key("claim"), "injected")
+    key = crawl.key("claim")
+    crawl.client.pipeline().delete(key).lpush(key, "injected").execute()
     crawl.until(lambda: "is not a hash" in crawl.link.trouble)
     crawl.until(lambda: not crawl.link.is_held)
     assert not crawl.link.lost
-    crawl.client.delete(crawl.key("claim"))
-    crawl.client.hset(crawl.key("claim"), mapping=claim)
+    crawl.client.pipeline().delete(key).hset(key, mapping=claim).execute()
     crawl.until(lambda: crawl.link.is_held)
 
 
