@@ -335,7 +335,9 @@ def test_on_a_phone_no_column_is_missing_but_bars_and_no_word_is_wider_than_the_
 
 
 def test_settings_of_a_crawl_are_told_in_words(tmp_path: Path) -> None:
-    settings = CrawlConfig(delay=2.5, operator="a@b.example").model_dump(mode="json")
+    settings = CrawlConfig(delay=2.5, operator="a@b.example", inflight_max=1_250_000).model_dump(
+        mode="json"
+    )
     asked = {
         "out": "o",
         "shard": "0",
@@ -355,7 +357,7 @@ def test_settings_of_a_crawl_are_told_in_words(tmp_path: Path) -> None:
         "max_age": "9",
         "Delay between requests to a host": "2.5 s",
         "Requests at once to a host": "1",
-        "Requests at once, at most": "2,000",
+        "Requests at once, at most": "1,250,000",
         "robots.txt": "obey",
         "Operator": "a@b.example",
         "Longest exchange": "120 s",

@@ -359,7 +359,7 @@ def _politeness(figures: CrawlFigures) -> Markup | None:
 def _measured(value: object, unit: str) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)
-    return human_size(int(value)) if unit == "bytes" else f"{value:,g} {unit}".strip()
+    return human_size(int(value)) if unit == "bytes" else f"{value:,.10g} {unit}".strip()
 
 
 def _runs(figures: CrawlFigures) -> Markup | None:

@@ -51,8 +51,8 @@ MOST_LOSSES = 1000
 _COLLECTED_EVERY = 1000
 """Records after which memory that is held in cycles is looked for."""
 _REPORTED_EVERY = 0.25
-_PATIENCE = 30.0
 """Seconds between two reports of the progress."""
+_PATIENCE = 30.0
 
 
 class ReadProgress(NamedTuple):
