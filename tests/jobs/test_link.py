@@ -268,7 +268,10 @@ def test_a_key_of_a_wrong_type_is_reported_and_stops_nothing(crawl: Crawl, key: 
 
 def test_a_record_of_a_wrong_type_keeps_nobody_from_the_lease(crawl: Crawl) -> None:
     crawl.until(lambda: crawl.told)
-    crawl.client.pipeline().delete(crawl.ident).set(crawl.ident, "injected").execute()
+    pipe = crawl.client.pipeline()
+    pipe.delete(crawl.ident)
+    pipe.set(crawl.ident, "injected")
+    pipe.execute()
     crawl.until(lambda: any("the record is a string" in f for a in crawl.told for f in a.faults))
     crawl.client.delete(crawl.key("lease"))
     crawl.until(lambda: crawl.client.exists(crawl.key("lease")))
@@ -280,11 +283,16 @@ def test_a_claim_of_a_wrong_type_is_waited_for(crawl: Crawl) -> None:
     crawl.until(lambda: crawl.told)
     claim: Any = crawl.client.hgetall(crawl.key("claim"))
     key = crawl.key("claim")
-    crawl.client.pipeline().delete(key).lpush(key, "injected").execute()
+    pipe = crawl.client.pipeline()
+    pipe.delete(key)
+    pipe.lpush(key, "injected")
+    pipe.execute()
     crawl.until(lambda: "is not a hash" in crawl.link.trouble)
     crawl.until(lambda: not crawl.link.is_held)
     assert not crawl.link.lost
-    crawl.client.pipeline().delete(key).hset(key, mapping=claim).execute()
+    pipe.delete(key)
+    pipe.hset(key, mapping=claim)
+    pipe.execute()
     crawl.until(lambda: crawl.link.is_held)
 
 
