@@ -23,7 +23,15 @@ from amicrawl.crawl.decision import STOPPED, provenance_of
 from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.reconstruct import ForeignResponses
 from amicrawl.crawl.requests import NOTHING_MORE, TICKET, ticket_of
-from amicrawl.crawl.responses import NotYet, RefusedByRobots, Stopped, TryAgainLater, exception_of
+from amicrawl.crawl.responses import (
+    NotYet,
+    RefusedByRobots,
+    Stopped,
+    TryAgainLater,
+    deliveries,
+    exception_of,
+    is_among,
+)
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.spec import reads_responses
 from amicrawl.crawl.watching.logs import format_handlers
@@ -137,8 +145,9 @@ class ArchiveDownloader:
             raise exception_of(STOPPED)
         send(signals.request_reached_downloader, request=request, spider=spider)
         try:
-            response = await self.handlers.download_request_async(request)
-            if self._foreign.expected:
+            with deliveries() as delivered:
+                response = await self.handlers.download_request_async(request)
+            if self._foreign.expected and not is_among(response, delivered):
                 response = await self._foreign.keep(request, response)
             send(signals.response_downloaded, response=response, request=request, spider=spider)
             return response

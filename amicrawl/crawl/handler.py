@@ -21,7 +21,7 @@ from amicrawl.crawl.requests import (
     ticket_of,
     wire_request,
 )
-from amicrawl.crawl.responses import bare_response, exception_of, failure_of, response_of
+from amicrawl.crawl.responses import bare_response, exception_of, failure_of, note_delivery, response_of
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.spec import reads_responses
 from amicrawl.seed import Seed
@@ -72,9 +72,12 @@ class WireHandler(BaseDownloadHandler):
         decision = await self._run.visit.visit(ticket)
         if ticket.capture is None:
             raise _refusal(request, decision)
+        response = None
         try:
-            return self._response(request, ticket, ticket.capture, decision)
+            response = self._response(request, ticket, ticket.capture, decision)
+            return response
         finally:
+            note_delivery(response)
             ticket.capture.body.close()
 
     async def close(self) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -19,7 +21,7 @@ from amicrawl.capture import Failure, Truncation
 from amicrawl.crawl.decision import OUTPUT_FAILED, STOPPED, Decision, Disposition
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from scrapy import Request
 
@@ -148,3 +150,34 @@ def _body_up_to(limit: int, capture: Capture) -> tuple[bytes, list[str]]:
         if limit and size > limit:
             return b"".join(blocks)[:limit], [*flags, "partial"]
     return b"".join(blocks), flags
+
+
+_DELIVERED: ContextVar[list[Response | None]] = ContextVar("_DELIVERED")
+
+
+@contextmanager
+def deliveries() -> Iterator[list[Response | None]]:
+    """Give what our handler delivers, and has recorded, meanwhile; None where it raised instead.
+
+    Another handler may have it fetch, which it found in the settings.
+    """
+    delivered: list[Response | None] = []
+    token = _DELIVERED.set(delivered)
+    try:
+        yield delivered
+    finally:
+        _DELIVERED.reset(token)
+
+
+def note_delivery(response: Response | None) -> None:
+    """Note that our handler has recorded what it delivers as *response*; None where it raises."""
+    _DELIVERED.get([]).append(response)
+
+
+def is_among(response: Response, delivered: Iterable[Response | None]) -> bool:
+    """Tell whether *response* is one of *delivered*, or says the same: a page may be had once more."""
+    return any(
+        each is not None
+        and (each.url, each.status, each.body) == (response.url, response.status, response.body)
+        for each in delivered
+    )

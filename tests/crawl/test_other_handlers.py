@@ -71,6 +71,23 @@ def test_a_crawl_of_our_own_holds_another_handler_to_both_limits(setting: str, t
     assert row["truncated"] == "length"
 
 
+def test_what_another_handler_has_ours_fetch_is_archived_once_and_as_it_came(tmp_path: Path) -> None:
+    def respond(head: bytes) -> bytes:
+        return page(b"whole") if b" /whole " in head else page(b"no", status="403 Forbidden")
+
+    with RawServer(respond) as server:
+        seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/whole", f"{server.url}/forbidden"])
+        handler = "tests.foreign_project.newsroom.browser.HandingOnHandler"
+        settings = {"DOWNLOAD_HANDLERS": f'{{"http": "{handler}"}}', "AMICRAWL_ROBOTS": "ignore"}
+        done = crawl(seeds, tmp_path / "out", settings=settings)
+    assert done.returncode == 0, done.stderr
+    found = {(row["url"].rpartition("/")[2], row["status"]): row for row in rows(tmp_path / "out")}
+    assert len(rows(tmp_path / "out")) == 3
+    assert found.keys() == {("whole", 200), ("forbidden", 403), ("forbidden", 203)}
+    assert record(tmp_path / "out", found["whole", 200])[1].endswith(b"\r\n\r\nwhole")
+    assert record(tmp_path / "out", found["forbidden", 203])[1].endswith(BODY)
+
+
 def test_a_crawl_of_our_own_without_a_reactor_of_twisted_has_our_handler(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"ok")) as server:
         seeds = write_lines(tmp_path / "s.txt", [f"{server.url}/"])

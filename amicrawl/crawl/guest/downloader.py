@@ -19,7 +19,7 @@ from amicrawl.capture import Capture, Failure
 from amicrawl.clock import unix_ms, unix_ms_now
 from amicrawl.config import LogFormat
 from amicrawl.crawl.guest.connections import policy_of
-from amicrawl.crawl.guest.handler import DELIVERED, GuestHandler, check_open, record
+from amicrawl.crawl.guest.handler import GuestHandler, check_open, record
 from amicrawl.crawl.guest.settings import HANDLER
 from amicrawl.crawl.reconstruct import (
     foreign_handlers,
@@ -27,11 +27,12 @@ from amicrawl.crawl.reconstruct import (
     reconstruct,
     reconstructed_hop,
 )
+from amicrawl.crawl.responses import deliveries, is_among
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.watching.logs import format_handlers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from scrapy import Request
     from scrapy.core.downloader.handlers import DownloadHandlers
@@ -82,22 +83,20 @@ class _ArchivedHandlers:
         """
         run, by = self._run, self._foreign.get(urlparse_cached(request).scheme)
         if by is None:
-            return await self._handlers.download_request_async(request)
+            # It may have been begun while another handler was at work, whose list it would fill.
+            with deliveries():
+                return await self._handlers.download_request_async(request)
         check_open(run, request)
         began = datetime.now(UTC)
         redirects = len(request.meta.get("redirect_urls", ()))
-        # The foreign handler may hand the request on to ours, which it found in the settings.
-        delivered: list[Response | None] = []
-        token = DELIVERED.set(delivered)
         try:
-            response = await self._handlers.download_request_async(request)
+            with deliveries() as delivered:
+                response = await self._handlers.download_request_async(request)
         except Exception as error:
             if None not in delivered and not self._has_archived(request, request.url):
                 await record(run, request, _failed(request, error, began=began, by=by))
             raise
-        finally:
-            DELIVERED.reset(token)
-        if not isinstance(response, Response) or _is_among(response, delivered):
+        if not isinstance(response, Response) or is_among(response, delivered):
             return response
         if not self._has_archived(request, response.url):
             hops = _hops(request, response, known=redirects, by=by)
@@ -118,15 +117,6 @@ class _ArchivedHandlers:
         """Return whether the browser that *request* is for has fetched *url*, archived as it came."""
         by_browser = self._run.is_archived_by_browser
         return by_browser is not None and bool(request.meta.get("playwright")) and by_browser(url)
-
-
-def _is_among(response: Response, delivered: Iterable[Response | None]) -> bool:
-    """Tell whether *response* is one of *delivered*, or says the same: a page may be had once more."""
-    return any(
-        each is not None
-        and (each.url, each.status, each.body) == (response.url, response.status, response.body)
-        for each in delivered
-    )
 
 
 def _hops(request: Request, response: Response, *, known: int, by: str) -> Iterator[Capture]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 import time
 from base64 import b64decode
-from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -33,7 +32,7 @@ from amicrawl.crawl.internals import Signaller
 from amicrawl.crawl.links import META_JSON
 from amicrawl.crawl.reconstruct import max_size_of
 from amicrawl.crawl.requests import provenance_of_request
-from amicrawl.crawl.responses import headers_of, make_response
+from amicrawl.crawl.responses import headers_of, make_response, note_delivery
 from amicrawl.crawl.run import run_of
 from amicrawl.crawl.wiring import make_guest_wire
 from amicrawl.errors import AmicrawlError
@@ -56,9 +55,6 @@ logger = logging.getLogger(__name__)
 
 _SURPLUS = 1024**2
 """Bytes besides twice those of the payload that may come of one: chunks, and what is behind its end."""
-
-DELIVERED: ContextVar[list[Response | None]] = ContextVar("DELIVERED")
-"""What our handler has recorded for another handler that has it fetch; None where it raised instead."""
 
 
 def make_wire_of_guest(crawler: Crawler) -> Wire:
@@ -115,7 +111,7 @@ class GuestHandler(BaseDownloadHandler):
             response = self._respond(request, capture, receipt)
             return response
         finally:
-            DELIVERED.get([]).append(response)
+            note_delivery(response)
             capture.body.close()
 
     async def close(self) -> None:
