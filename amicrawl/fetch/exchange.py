@@ -362,5 +362,6 @@ class Exchange:
             # Who spoke HTTP/1.1 before does not begin to speak HTTP/0.9.
             self.failure = _WITHOUT_RESPONSE.get(truncated, Failure.CONNECTION_RESET)
             self.detail, truncated = _LEFT_OVER, None
+            self.first_byte = self.last_byte = None
         self.truncated = truncated
         self.ended.set_result(None)

@@ -257,6 +257,7 @@ def test_what_is_left_over_when_the_time_is_up_is_no_response(
 
         capture = run_once(fetch())
     assert (capture.status, capture.failure) == (0, Failure.RESPONSE_TIMEOUT)
+    assert capture.ttfb_ms is None
 
 
 def test_connection_close_in_the_request_is_kept_to(
