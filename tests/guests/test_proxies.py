@@ -112,9 +112,13 @@ def test_a_proxy_that_is_not_there_is_what_it_is_without_the_line(tmp_path: Path
     assert plain.items == [{"missed": "DownloadConnectionRefusedError"}]
 
 
-def test_so_is_one_without_an_address(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "settings", [{}, {"TWISTED_REACTOR_ENABLED": "False"}, {"AMICRAWL_DNS_SERVERS": "system"}]
+)
+def test_so_is_one_without_an_address(tmp_path: Path, settings: dict[str, str]) -> None:
     arguments = through("http://proxy.invalid:1", "http://shop.example/a")
-    plain, _ = both("single_request.py", nothing, tmp_path, arguments=arguments, settings=ONCE)
+    settings = {**ONCE, **settings}
+    plain, _ = both("single_request.py", nothing, tmp_path, arguments=arguments, settings=settings)
     assert plain.items == [{"missed": "CannotResolveHostError"}]
 
 

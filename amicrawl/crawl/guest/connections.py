@@ -35,7 +35,7 @@ _VERSIONS = ("TLSv1.0", "TLSv1.1", "TLSv1.2", "TLSv1.3")
 _FACTORY = "DOWNLOADER_CLIENTCONTEXTFACTORY"
 _VERIFYING = "scrapy.core.downloader.contextfactory.BrowserLikeContextFactory"
 # Twisted's resolvers give no reason.
-NO_ADDRESS = Unresolved(Failure.NAME_LOOKUP_FAILED, "The look-up of the name found no address.")
+_NOTHING = Unresolved(Failure.NAME_LOOKUP_FAILED, "The look-up of the name found no address.")
 
 
 def guest_resolver(config: CrawlConfig) -> Resolver:
@@ -78,7 +78,7 @@ class _AddressCollector:
 
     def resolutionComplete(self) -> None:  # noqa: N802
         """Hand on what was found."""
-        self._done(tuple(dict.fromkeys(self._found)) or NO_ADDRESS, 0.0)
+        self._done(tuple(dict.fromkeys(self._found)) or _NOTHING, 0.0)
 
 
 def policy_of(settings: BaseSettings) -> TlsPolicy:

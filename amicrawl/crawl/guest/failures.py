@@ -17,7 +17,6 @@ from scrapy.exceptions import (
 )
 
 from amicrawl.capture import Failure, Truncation
-from amicrawl.crawl.guest.connections import NO_ADDRESS
 from amicrawl.crawl.responses import EXCEPTIONS
 from amicrawl.fetch import NO_TUNNEL, NOT_IN_TIME, Ends
 from amicrawl.message import chunks_in
@@ -39,7 +38,6 @@ _CUT: dict[Truncation, type[Exception]] = {
 _OF_PROXY: dict[str, type[Exception]] = {
     f"{os.strerror(errno.ECONNREFUSED)}.": DownloadConnectionRefusedError,
     NOT_IN_TIME: DownloadTimeoutError,
-    NO_ADDRESS.detail: CannotResolveHostError,
 }
 """By what the archive says of a proxy that was not reached: Scrapy has no word for proxies."""
 _PERMIT = " If it is yours, permit it with AMICRAWL_ALLOW_PRIVATE, such as 127.0.0.0/8."
@@ -73,6 +71,9 @@ def _kind_of_proxy(capture: Capture, proxy: str) -> type[Exception] | None:
         from scrapy.core.downloader.handlers.http11 import TunnelError  # noqa: PLC0415  # as Scrapy does
 
         return TunnelError
+    if not capture.ip_address:
+        # No address of it was tried, as there is none: each resolver has its own words for that.
+        return CannotResolveHostError
     return _OF_PROXY.get(capture.failure_detail)
 
 
