@@ -61,6 +61,7 @@ async def served(
     body: bytes = b"",
     tls: ssl.SSLContext | None = None,
     held: asyncio.Event | None = None,
+    keep_alive: int = 5,
 ) -> tuple[uvicorn.Server, int]:
     async def application(scope: Any, receive: Any, send: Any) -> None:
         while (await receive()).get("more_body"):
@@ -75,7 +76,15 @@ async def served(
         head_seconds=head_seconds, most_waiting=most_waiting, read_seconds=read_seconds
     )
     made: Any = connection_factory(limits, tls=tls)
-    config = uvicorn.Config(application, http=made, lifespan="off", log_config=None, port=0, ws="none")
+    config = uvicorn.Config(
+        application,
+        http=made,
+        lifespan="off",
+        log_config=None,
+        port=0,
+        ws="none",
+        timeout_keep_alive=keep_alive,
+    )
     server = uvicorn.Server(config)
     config.load()
     server.lifespan = config.lifespan_class(config)
@@ -121,6 +130,44 @@ def test_a_client_that_takes_nothing_of_its_response_is_given_up_and_one_that_do
             await asyncio.sleep(0.05)
         writer.close()
         deaf.close()
+        await server.shutdown()
+
+    asyncio.run(asyncio.wait_for(read(), 60))
+
+
+def test_a_client_that_takes_its_response_slowly_has_all_of_it() -> None:
+    async def read() -> None:
+        body = bytes(32 << 20)
+        server, port = await served(head_seconds=100, most_waiting=1, read_seconds=1, body=body)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(WHOLE)
+        await reader.readuntil(b"\r\n\r\n")
+        # It is the one that is here longest, and does not wait.
+        idle = [await asyncio.open_connection("127.0.0.1", port) for _ in range(2)]
+        assert await idle[0][0].read() == b""
+        for _ in range(16):
+            await asyncio.sleep(0.15)
+            await reader.readexactly(len(body) // 16)
+        for each in (writer, *(one for _, one in idle)):
+            each.close()
+        await server.shutdown()
+
+    asyncio.run(asyncio.wait_for(read(), 60))
+
+
+def test_over_tls_the_time_of_a_handshake_is_not_that_of_taking_a_response() -> None:
+    async def read() -> None:
+        body = bytes(32 << 20)
+        tls, client = secured()
+        server, port = await served(
+            head_seconds=1, most_waiting=9, read_seconds=50, body=body, tls=tls, keep_alive=1
+        )
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client)
+        writer.write(WHOLE)
+        await reader.readuntil(b"\r\n\r\n")
+        await asyncio.sleep(4)
+        assert await reader.readexactly(len(body)) == body
+        writer.close()
         await server.shutdown()
 
     asyncio.run(asyncio.wait_for(read(), 60))

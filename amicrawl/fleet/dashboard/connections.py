@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
 
+_LEAST_READ = 64 * 1024
+"""Bytes that a client takes in its time at least: who takes one at a time would stay for ever."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionLimits:
@@ -27,7 +30,7 @@ class ConnectionLimits:
     most_waiting: int = 256
     """Connections that have sent no whole request, or none since the last response."""
     read_seconds: float = 60.0
-    """For which a client may take nothing of a response that waits for it."""
+    """For which a client may take next to nothing of a response that waits for it."""
 
 
 def connection_factory(
@@ -99,15 +102,16 @@ class _Handshake(asyncio.Protocol):
         self._task = asyncio.get_running_loop().create_task(self._shake_hands())
 
     async def _shake_hands(self) -> None:
-        seconds = self._limits.head_seconds
+        limits = self._limits
         try:
             secured = await asyncio.get_running_loop().start_tls(
                 self.transport,
                 self,
                 self._tls,  # type: ignore[arg-type]
                 server_side=True,
-                ssl_handshake_timeout=seconds,
-                ssl_shutdown_timeout=seconds,
+                ssl_handshake_timeout=limits.head_seconds,
+                # In this time the client takes what is left of the last response, too.
+                ssl_shutdown_timeout=limits.read_seconds,
             )
         except OSError:  # of OpenSSL, of the network, or too late
             return
@@ -160,22 +164,38 @@ class _LimitedConnection(H11Protocol):
             self.wait_no_longer()
 
     def on_response_complete(self) -> None:
-        """Wait for another request, unless that is here already."""
+        """Wait for another request."""
         super().on_response_complete()
+        self._wait_for_request()
+
+    def _wait_for_request(self) -> None:
+        """Wait for another request, unless that is here, or the last response is still being taken."""
         is_here = self.conn.their_state not in {h11.IDLE, h11.SEND_BODY}
-        if not is_here and not self.transport.is_closing():
+        if not (is_here or self.flow.write_paused or self.transport.is_closing()):
             self._waiting.add(self)
 
     def pause_writing(self) -> None:
-        """Wait for the client to take some of what it is sent."""
+        """Wait for the client to take what it is sent."""
         super().pause_writing()
-        # Closed and not aborted, it would stay for as long as its client likes: to send what is left.
-        self._read_timer = self.loop.call_later(self._limits.read_seconds, self.transport.abort)
+        self._time_reading()
+
+    def _time_reading(self) -> None:
+        left = self.transport.get_write_buffer_size() - _LEAST_READ
+        self._read_timer = self.loop.call_later(self._limits.read_seconds, self._look_at_reading, left)
+
+    def _look_at_reading(self, left: int) -> None:
+        """Go on waiting where no more than *left* bytes are left; else leave."""
+        if self.transport.get_write_buffer_size() <= left:
+            self._time_reading()
+        else:
+            # Closed and not aborted, it would stay as long as its client likes: to send what is left.
+            self.transport.abort()
 
     def resume_writing(self) -> None:
-        """Go on: the client has taken some."""
+        """Go on: the client has taken nearly all."""
         self._read_no_longer()
         super().resume_writing()
+        self._wait_for_request()
 
     def _read_no_longer(self) -> None:
         if self._read_timer is not None:
