@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-_MOST_LINKS = 20_000
+_MOST_ENTRIES = 20_000
 
 
 @dataclass(frozen=True, order=True)
@@ -285,8 +285,10 @@ def _of_wat(archive: Archive, wat: Path) -> Figures:
                 page = found.get("HTTP-Response-Metadata", {}).get("HTML-Metadata")
                 if page is not None and identifier in archive.links:
                     paths = [each["path"] for each in page.get("Links", ())]
-                    # A page gives at most so many links; it says that others were left out.
-                    is_cut = "Left-Out" in page and len(paths) == _MOST_LINKS
+                    # A page gives at most so many, its head's too; it says that others were left out.
+                    of_head = page.get("Head", {})
+                    entries = sum(len(of_head.get(name, ())) for name in ("Metas", "Link", "Scripts"))
+                    is_cut = "Left-Out" in page and len(paths) + entries == _MOST_ENTRIES
                     counted = sum(each == "A@/href" for each in paths)
                     links[identifier] = archive.links[identifier] if is_cut else counted
     here = {identifier: archive.links[identifier] for identifier in links}
