@@ -219,6 +219,26 @@ def test_a_script_that_is_one_thing_a_million_times_is_read_to_its_end(unit: byt
     assert of_feed == []
 
 
+@pytest.mark.parametrize(
+    "unit",
+    [
+        *(b"<xsl:import ", b"<xsl:import href", b"<xsl:include href='", b"document(", b"document('"),
+        *(
+            b"<!--",
+            b"<image:loc>",
+            b"<image:loc> ",
+            b"<image:",
+            b"<xhtml:link href",
+            b"<xhtml:link href='",
+        ),
+    ],
+)
+def test_xslt_or_a_sitemap_that_is_one_thing_a_million_times_is_read(unit: bytes) -> None:
+    for begins in (XSLT[: XSLT.index(b"><xsl:import") + 1], b"<urlset>"):
+        payload = begins + unit * (1_000_000 // len(unit))
+        assert len(extract(payload, url=HERE, content_type="text/xml")) <= 1
+
+
 def test_documents_in_documents_are_read_so_deep_and_no_deeper() -> None:
     inner = "<img src=/deep.png>"
     for _ in range(6):
