@@ -12,7 +12,9 @@ import os
 import re
 import signal
 import sys
+import threading
 from functools import cache, partial
+from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -26,6 +28,7 @@ from amicrawl.wings import import_of_wing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from types import FrameType
 
 
 class Place(NamedTuple):
@@ -204,9 +207,26 @@ class _Interrupt(KeyboardInterrupt):
     """SIGINT: Python ends by the signal where KeyboardInterrupt itself leaves generated code."""
 
 
-def _interrupt(*_: object) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    if _is_native_import(frame):
+        again = threading.Timer(_MOMENT, os.kill, (os.getpid(), number))
+        again.daemon = True
+        again.start()
+        return
     signal.signal(signal.SIGINT, _end)
     raise _Interrupt
+
+
+def _is_native_import(frame: FrameType | None) -> bool:
+    """Return whether *frame* is called by a native module that is being imported.
+
+    DuckDB aborts the process where what it calls then raises an exception.
+    """
+    while frame is not None:
+        if isinstance(frame.f_locals.get("self"), ExtensionFileLoader):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _end(*_: object) -> None:
@@ -228,6 +248,8 @@ def _keep_what_is_imported() -> None:
     gc.freeze()
 
 
+_MOMENT = 0.05
+"""Seconds until a signal is sent again that came while no exception may be raised."""
 _LONE = {"--browser": "always"}
 """Options whose value may be left away, and what it is then."""
 

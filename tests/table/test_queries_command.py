@@ -453,3 +453,30 @@ def test_ctrl_c_leaves_no_lock_in_disorder_whenever_it_comes() -> None:
     line = [sys.executable, "-c", INTERRUPTED_CALL]
     done = warm_processes.run(line, capture_output=True, text=True, check=True)
     assert int(done.stdout) > 0, "not one was interrupted: this says nothing"
+
+
+HIT_IN_AN_IMPORT = """
+import os, sys
+from amicrawl.__main__ import main
+def watch(frame, event, _):
+    if event == "call" and frame.f_code.co_name == "__setattr__":
+        while frame := frame.f_back:
+            if getattr(frame.f_locals.get("self"), "name", "") == "_duckdb":
+                sys.setprofile(None)
+                print("hit", file=sys.stderr)
+                os.kill(os.getpid(), 2)
+                return
+sys.setprofile(watch)
+main()
+"""
+
+
+def test_ctrl_c_while_the_engine_is_imported_is_one_once_it_is(folder: Path) -> None:
+    """Where Python code that it calls raised an exception, the engine aborted the process."""
+    line = [sys.executable, "-c", HIT_IN_AN_IMPORT, "query", str(folder), "--sql", "SELECT 1"]
+    # Not a warm process: there it is imported already.
+    done = subprocess.run(line, capture_output=True, text=True, check=False)
+    assert done.stderr.startswith("hit\n")
+    assert done.returncode == ExitCode.STOPPED, done.stderr
+    assert "Stopped" in done.stderr
+    assert "Traceback" not in done.stderr
