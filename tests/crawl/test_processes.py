@@ -269,6 +269,20 @@ def test_the_end_counts_what_a_killed_child_had_not_reported(web: Web, tmp_path:
     assert json.loads(last)["ok"] == ended["ok"], "the history has the same"
 
 
+def test_a_line_that_a_killed_child_could_not_use_counts_once(web: Web, tmp_path: Path) -> None:
+    out, log, seeds = tmp_path / "out", tmp_path / "log", seeds_of(web, tmp_path)
+    seeds.write_text(f"gopher://old\n{seeds.read_text()}")
+    slow = {"AMICRAWL_DELAY": "2"}
+    parent = begun(command(seeds, out, arguments=["processes=2"], settings=slow), log)
+    wait_until(lambda: len(web.requested()) > 8)
+    time.sleep(1)  # until it is reported
+    for child in children_of(parent.pid):
+        os.kill(child, signal.SIGKILL)
+    assert parent.wait(150) == ExitCode.DONE, log.read_text()
+    ended = json.loads(log.read_bytes().splitlines()[-1])
+    assert (ended["event"], ended["seeds_bad"], ended["seeds_read"]) == ("finished", 1, 36)
+
+
 def test_the_few_hosts_of_a_list_are_divided_evenly_and_stay_where_they_are(
     web: Web, tmp_path: Path
 ) -> None:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _LOOK_EVERY = 0.02
 """Seconds between two looks whether a process that has closed its socket has ended."""
-_SUMMED = (*CLASSES, "bytes_received", "seeds_bad", "seeds_known")
+_FETCHED = (*CLASSES, "bytes_received")
+_SUMMED = (*_FETCHED, "seeds_bad", "seeds_known")
 
 
 class CrawlProcess:
@@ -85,7 +86,8 @@ class CrawlProcess:
 
     def count_as_before(self) -> None:
         """Note what a process that crashed had counted, before it is started again."""
-        self.before.update(self.counts())
+        # The next one reads the seed list again from its first line.
+        self.before.update({name: self.facts.get(name, 0) for name in _FETCHED})
         self.failures_before.update(self.facts.get("failures", {}))
         self.idle, self.quiet, self.facts = False, False, {}
 
