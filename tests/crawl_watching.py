@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
 import subprocess
 import time
@@ -22,11 +23,16 @@ class RunningCrawl:
     """A crawl of *urls* pages of *server* into *directory*/out, ten a second unless told else."""
 
     def __init__(
-        self, server: RawServer, directory: Path, *, urls: int, settings: Mapping[str, str]
-    ) -> None:
+        self, server: RawServer, directory: Path, *, urls: int, settings: Mapping[str, str],
+        is_cut: bool = False,
+    ) -> None:  # fmt: skip
+        """Have the list packed, and its second half missing, where *is_cut*."""
         self.out = directory / "out"
         self._log = directory / "stderr"
         seeds = write_lines(directory / "seeds.txt", [f"{server.url}/{n}" for n in range(urls)])
+        if is_cut:
+            packed = gzip.compress(seeds.read_bytes())
+            seeds.write_bytes(packed[: len(packed) // 2])
         pace = {"AMICRAWL_DELAY": "0.1", "AMICRAWL_PROGRESS_EVERY": "0.5", "LOG_LEVEL": "INFO"}
         with self._log.open("wb") as log:
             self.process = warm_processes.Popen(

@@ -131,6 +131,24 @@ def test_a_running_crawl_is_measured_and_bears_malformed_requests(running: Runni
     assert not list(running.out.glob("*.open"))
 
 
+def test_a_crawl_of_a_list_that_is_cut_is_healthy_while_it_runs(tmp_path: Path) -> None:
+    """A probe would end it, again and again, before it has what is left of the list."""
+    settings = {"AMICRAWL_METRICS": "localhost:0"}
+    with (
+        RawServer(lambda _: page(b"x")) as server,
+        RunningCrawl(server, tmp_path, urls=2000, settings=settings, is_cut=True) as running,
+    ):
+        running.wait_until(lambda: "it ends inside its gzip data" in running.stderr)
+        running.wait_until(lambda: running.status().get("metrics"))
+        port = int(running.status()["metrics"].removesuffix("/metrics").rpartition(":")[2])
+        before = len(server.arrivals)
+        running.wait_until(lambda: len(server.arrivals) > before + 3)
+        head, body = get(port, "/healthz")
+        assert (head.split()[1], body) == ("200", "running\n")
+        running.process.send_signal(signal.SIGINT)
+        assert running.ended() == ExitCode.INPUT, running.stderr
+
+
 def test_a_port_that_is_taken_is_a_sentence_before_anything_is_fetched(tmp_path: Path) -> None:
     with RawServer(lambda _: page(b"ok")) as server:
         taken = f"127.0.0.1:{server.port}"

@@ -233,9 +233,11 @@ class MetricsEndpoint(CrawlExtension):
         if path == b"/metrics":
             response = _response("200 OK", self._metrics.exposition(), content_type=_CONTENT_TYPE)
         elif path == b"/healthz":
-            fault = self._run.fault
-            status = "200 OK" if fault is None else "503 Service Unavailable"
-            response = _response(status, f"{self._run.state}\n".encode())
+            run = self._run
+            # Of a seed list that is cut, what was read is crawled: that it fails is said at its end.
+            goes_on = run.fault is None or (run.fault is run.seed_fault and not run.finish_reason)
+            status = "200 OK" if goes_on else "503 Service Unavailable"
+            response = _response(status, f"{run.state}\n".encode())
         else:
             response = _response("404 Not Found", b"/metrics or /healthz\n")
         return response if method == b"GET" else response.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
