@@ -57,6 +57,8 @@ _OTHER_STATUS = re.compile(rb"[A-Za-z][A-Za-z0-9]{0,15}/[0-9.]{1,8}[ \t]+([0-9]{
 _HALVES = frozenset(
     (("request", "response"), ("response", "request"), ("request", "revisit"), ("revisit", "request"))
 )
+_ZIP_MAGIC = b"PK\x03\x04"
+_IS_PACKAGE = "the file is a package (WACZ, ZIP); unpack it, and name the files in archive"
 _T = TypeVar("_T")
 
 
@@ -328,7 +330,8 @@ def records_of(
     def broken(offset: int, reason: str) -> None:
         nonlocal is_reported
         is_reported = True
-        on_broken(Broken(path, offset, reason))
+        is_package = not offset and peek(0, len(_ZIP_MAGIC)) == _ZIP_MAGIC
+        on_broken(Broken(path, offset, _IS_PACKAGE if is_package else reason))
 
     def peek(offset: int, count: int) -> bytes:
         position = stream.tell()

@@ -8,6 +8,7 @@ import random
 import re
 import time
 import tracemalloc
+import zipfile
 import zlib
 from itertools import chain, repeat
 from typing import TYPE_CHECKING
@@ -303,6 +304,22 @@ def test_a_file_compressed_with_lz4_is_named_with_what_to_do(tmp_path: Path) -> 
     assert not records
     (fault,) = broken
     assert (fault.offset, fault.reason.partition("; ")[2]) == (0, "decompress it with lz4 -d")
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+@pytest.mark.parametrize("pack", [packed, b"".join])
+def test_a_package_is_named_with_what_to_do(
+    tmp_path: Path, pack: Callable[[list[bytes]], bytes], method: int
+) -> None:
+    """Records that are stored in it as they are can be read all the same, as of one that is damaged."""
+    with zipfile.ZipFile(tmp_path / "x.wacz", "w", method) as package:
+        package.writestr("archive/x", pack(WARCS))
+    records, broken = read(tmp_path / "x.wacz", (tmp_path / "x.wacz").read_bytes())
+    assert uris(records) == (URIS if method == zipfile.ZIP_STORED else [])
+    assert broken[0].offset == 0
+    assert (
+        broken[0].reason == "the file is a package (WACZ, ZIP); unpack it, and name the files in archive"
+    )
 
 
 def test_records_behind_garbage_are_read(tmp_path: Path) -> None:

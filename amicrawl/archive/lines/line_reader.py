@@ -41,7 +41,7 @@ _STEP = 1 << 13
 _GZIP_WINDOW = 31
 # The stubs take IsalError for a value.
 _BROKEN = cast("tuple[type[Exception], ...]", (EOFError, OSError, isal_zlib.IsalError))
-_GZIP, _BZIP2 = b"\x1f\x8b", b"BZh"
+_GZIP, _BZIP2, _ZIP = b"\x1f\x8b", b"BZh", b"PK\x03\x04"
 _SUFFIXES = (".cdxj", ".cdxj.gz")
 
 
@@ -152,8 +152,10 @@ def _files_below(directory: Path, suffixes: tuple[str, ...]) -> list[Path]:
 def refuse_archive(path: Path, begin: bytes) -> None:
     """Raise InputError where *begin*, the first bytes of the file *path*, are not those of lines.
 
-    WARC, ARC and Parquet files are refused.
+    WARC, ARC and Parquet files are refused, and packages.
     """
+    if begin.startswith(_ZIP):
+        raise InputError(f"{path} is a package. Unpack it, and name the index in its directory indexes.")
     if begin.startswith(PARQUET_BEGINS):
         raise InputError(
             f"{path} is a Parquet file, and what is wanted is an index in lines: CDXJ or CDX."

@@ -29,7 +29,6 @@ STRETCH = 256 * 1024
 _IDX_SUFFIXES = (".idx", ".summary")
 _TEXT_SUFFIXES = (".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz")
 _GZIP_MAGIC = b"\x1f\x8b"
-_ZIP_MAGIC = b"PK\x03\x04"
 _HEADS = (b" ", b"!", b"@")
 _LINE = re.compile(rb"[^ ]+ [0-9]{1,14} |[ !@]")
 """How a line of an index begins: with a key and a timestamp, or as a header."""
@@ -61,8 +60,6 @@ class SortedFile:
         self._lines = SortedLines(path)
         begin = self._lines.line_at(0)
         refuse_archive(path, begin)
-        if begin.startswith(_ZIP_MAGIC):
-            raise InputError(f"{path} is a package. Unpack it, and name the directory indexes in it.")
         if begin.startswith(_GZIP_MAGIC):
             raise InputError(
                 f"{path} is packed without an index of its blocks, so nothing can be looked up in it. "
