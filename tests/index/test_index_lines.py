@@ -341,6 +341,18 @@ def test_more_fields_can_be_requested(tmp_path: Path) -> None:
     }
 
 
+def test_a_header_that_is_there_and_empty_is_a_field_that_is_empty(tmp_path: Path) -> None:
+    """As in cdxj-indexer 1.5."""
+    path = tmp_path / "empty.warc"
+    path.write_bytes(warc("response", SITE, http(X_Empty=""), WARC_Mine=" "))
+    (line,) = lines_of(
+        path, IndexOptions(fields=("http:x-empty", "warc-mine", "http:x-none", "warc-none"))
+    )
+    fields = parse_cdxj(line).fields
+    assert (fields["http:x-empty"], fields["warc-mine"]) == ("", "")
+    assert not fields.keys() & {"http:x-none", "warc-none"}
+
+
 def test_a_record_without_a_date_is_told_and_has_no_line(tmp_path: Path) -> None:
     path = tmp_path / "undated.warc"
     path.write_bytes(warc("response", SITE, http(), WARC_Date="") + warc("response", SITE, http()))

@@ -31,6 +31,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / name / "merged/x.cdxj").write_text(LINE)
     (tmp_path / "side.cdxj").write_text(LINE)
     (tmp_path / "x.warc.gz").write_bytes(packed([warc("response", block=http())]))
+    (tmp_path / "x.zst").write_bytes(b"\x28\xb5\x2f\xfd and more")
     (tmp_path / "x.arc").write_bytes(ARC_HEADER)
     (tmp_path / "x.zip").write_bytes(b"PK\x03\x04 and more")
     (tmp_path / "rows.dat").write_bytes(b"PAR1" + b"\x28\xb5\x2f\xfd and more")
@@ -56,6 +57,12 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("cdx zipnum x.zip -o out", 3, "x.zip is a package. Unpack it, and name the index in"),
         ("table x.arc -o out", 3, "Make it first: amicrawl index x.arc"),
         ("table x.warc.gz -o out", 3, "x.warc.gz is a WARC or ARC file"),
+        ("table x.zst -o out", 3, "x.zst is packed with Zstandard, and what is wanted is an"),
+        (
+            "cdx query x.zst --url x",
+            3,
+            "If it is an archive, make its index: amicrawl index x.zst",
+        ),
         ("merge x.warc.gz side.cdxj -o out", 3, "x.warc.gz is a WARC or ARC file"),
         ("cdx zipnum x.warc.gz -o out", 3, "x.warc.gz is a WARC or ARC file"),
         # A table in place of what it is made of.

@@ -20,6 +20,7 @@ from isal import igzip, isal_zlib
 
 from amicrawl.disk import is_unfinished, readable, refuse_pipe
 from amicrawl.errors import DamagedFileError, InputError, UsageError
+from amicrawl.reading import ZSTD_BEGINS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -152,7 +153,7 @@ def _files_below(directory: Path, suffixes: tuple[str, ...]) -> list[Path]:
 def refuse_archive(path: Path, begin: bytes) -> None:
     """Raise InputError where *begin*, the first bytes of the file *path*, are not those of lines.
 
-    WARC, ARC and Parquet files are refused, and packages.
+    WARC, ARC and Parquet files are refused, packages, and what is packed with Zstandard.
     """
     if begin.startswith(_ZIP):
         raise InputError(f"{path} is a package. Unpack it, and name the index in its directory indexes.")
@@ -164,6 +165,11 @@ def refuse_archive(path: Path, begin: bytes) -> None:
         raise InputError(
             f"{path} is a WARC or ARC file, and what is wanted is an index of one. Make it first: "
             f"amicrawl index {path}"
+        )
+    if begin.startswith(ZSTD_BEGINS):
+        raise InputError(
+            f"{path} is packed with Zstandard, and what is wanted is an index, packed with gzip at "
+            f"most. If it is an archive, make its index: amicrawl index {path}"
         )
 
 

@@ -297,7 +297,7 @@ def _computed_digest(record: Record) -> str:
 
 
 def extra_field(name: str, record: Record, partner: Record | None) -> tuple[str, str] | None:
-    """Return the field *name* of *record* and its value; None where it has none.
+    """Return the field *name* of *record* and its value, which may be empty; None where it has none.
 
     *partner* is the record's other half, request or response.
     """
@@ -309,32 +309,32 @@ def extra_field(name: str, record: Record, partner: Record | None) -> tuple[str,
     elif source.startswith("req.http:"):
         value = _of_request(record if record.type == "request" else partner, source[9:])
     else:
-        value = record.field(source)
-        if source == "warc-record-id":
+        value = record.fields.get(source)
+        if source == "warc-record-id" and value is not None:
             value = value.removeprefix("<urn:uuid:").rstrip(">")
-    return (name, value) if value else None
+    return (name, value) if value is not None else None
 
 
-def _redirect(record: Record) -> str:
-    """Return where a redirect leads to, as a URL of its own."""
+def _redirect(record: Record) -> str | None:
+    """Return where a redirect leads to, as a URL of its own; None where it does not say."""
     status = record.http_status
     if status is None or not 300 <= status < 400 or status == 304:
-        return ""
+        return None
     location = _http(record, "location")
     try:
-        return urljoin(record.uri, location) if location else ""
+        return urljoin(record.uri, location) if location else None
     except ValueError:
         return location
 
 
-def _http(record: Record | None, name: str) -> str:
+def _http(record: Record | None, name: str) -> str | None:
     value = record.http_field(name.encode("latin-1", "replace")) if record is not None else None
-    return header_text(value) if value is not None else ""
+    return header_text(value) if value is not None else None
 
 
-def _of_request(request: Record | None, name: str) -> str:
+def _of_request(request: Record | None, name: str) -> str | None:
     if request is None or request.type != "request":
-        return ""
+        return None
     if name == "method":
         return request.http_head.partition(b" ")[0].decode("latin-1")
     return _http(request, name)
