@@ -18,6 +18,7 @@ import warm_processes
 from loopback import PROJECT, RawServer, command, environment, page, write_lines
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 ROUNDS = min(int(os.environ.get("AMICRAWL_CRASH_ROUNDS", "2")), 50)
@@ -33,23 +34,20 @@ SOON = 0.1
 
 
 class Clock:
-    """The moments at which hosts were contacted, and from which on they may be contacted again."""
+    """What hosts responded, and from which moments on they may be contacted again."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self.requested: dict[int, list[tuple[float, float, bool]]] = {host: [] for host in HOSTS}
-        """Moments, seconds that the response names besides, whether it is a robots.txt."""
+        self.requested: dict[int, list[tuple[float, bool]]] = {host: [] for host in HOSTS}
+        """Seconds that the response names besides, whether it is a robots.txt."""
         self.kills: list[float] = []
 
     def respond(self, head: bytes) -> bytes:
-        now = time.monotonic()
-        named = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"host:"))
-        host = int(named.rpartition(b":")[0].rpartition(b".")[2])
+        host, is_robots = _host_of(head), b"/robots.txt " in head
         with self._lock:
             requested = self.requested[host]
-            is_robots = b"/robots.txt " in head
             waits = host == 5 and len(requested) % 4 == 3 and not is_robots
-            requested.append((now, RETRY_AFTER if waits else 0.0, is_robots))
+            requested.append((RETRY_AFTER if waits else 0.0, is_robots))
         if is_robots:
             lines = f"Crawl-delay: {HOSTS[host]:g}\n" if HOSTS[host] > DELAY else ""
             return page(f"User-agent: *\n{lines}Allow: /\n".encode())
@@ -57,11 +55,13 @@ class Clock:
             return page(b"later", f"Retry-After: {RETRY_AFTER}", status="429 Too Many Requests")
         return page(b"a page")
 
-    def too_early(self) -> list[str]:
-        """Return what came too early; pauses of less than `NOTED` may not be noted at a kill."""
+    def too_early(self, arrivals: Sequence[tuple[float, bytes]]) -> list[str]:
+        """Return what of *arrivals* came too early; pauses under `NOTED` may not be noted at a kill."""
         found = []
         for host, requested in self.requested.items():
-            for (before, waits, _), (after, _, is_robots) in pairwise(requested):
+            moments = [moment for moment, head in arrivals if _host_of(head) == host]
+            contacts = zip(moments, requested, strict=False)  # the last may have no response yet
+            for (before, (waits, _)), (after, (_, is_robots)) in pairwise(contacts):
                 # Where robots.txt is requested once more, its response had not come before the kill.
                 least = max(DELAY if is_robots else HOSTS[host], waits)
                 if least < NOTED and any(before < kill < after for kill in self.kills):
@@ -69,6 +69,11 @@ class Clock:
                 if after - before < least - SOON:
                     found.append(f"host {host}: {after - before:.2f} s, and {least:g} s were due")
         return found
+
+
+def _host_of(head: bytes) -> int:
+    named = next(line for line in head.split(b"\r\n") if line.lower().startswith(b"host:"))
+    return int(named.rpartition(b":")[0].rpartition(b".")[2])
 
 
 def test_no_host_is_contacted_sooner_than_its_pace_however_often_the_crawl_is_killed(
@@ -100,8 +105,8 @@ def test_no_host_is_contacted_sooner_than_its_pace_however_often_the_crawl_is_ki
                 assert crawl.poll() is None
                 time.sleep(0.01)
             time.sleep(dice.uniform(0.0, 4.0))
-            clock.kills.append(time.monotonic())
+            clock.kills.append(time.time())
             os.killpg(crawl.pid, 9)
             crawl.wait(30)
     assert sum(map(len, clock.requested.values())) > 3 * ROUNDS
-    assert clock.too_early() == []
+    assert clock.too_early(server.arrivals) == []
