@@ -9,7 +9,7 @@ on that way; `docs/architecture.md` draws the house.
 
 from typing import TYPE_CHECKING
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AmicrawlError",

@@ -1,6 +1,6 @@
 """`history.jsonl`: how a crawl went, a line a moment, over all its resumes and kills.
 
-    {"at": 1763918000.1, "started": "amicrawl/0.2.0", "every": 1}   a crawl began in the directory
+    {"at": 1763918000.1, "started": "amicrawl/0.3.0", "every": 1}   a crawl began in the directory
     {"at": 1763918001.1, "state": "running", "ok": 12, ...}         a moment of it
     {"at": 1763918060.0, "ended": "finished"}                       it ended; not of a killed one
 
