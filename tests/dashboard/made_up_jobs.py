@@ -49,15 +49,17 @@ class MadeUpJob:
 
     def start(self, pipeline: str = "", *, ago: float = 0.0) -> MadeUpJob:
         """Take it from its queue, as the pipeline of that key would have done *ago* seconds ago."""
-        client, keys = self.store.client, self.store.keys
+        # In one step, as there: a page that looks in between would show no such job.
+        step, keys = self.store.client.pipeline(), self.store.keys
         for queue in ("pending", "pending-ao", "pending-large"):
-            client.lrem(keys.queue(queue), 0, self.ident)
-        client.lpush(keys.working, self.ident)
+            step.lrem(keys.queue(queue), 0, self.ident)
+        step.lpush(keys.working, self.ident)
         fields: dict[Any, str] = {
             "started_at": repr(time.time() - ago),
             "queued_at": str(int(time.time() - ago - 90)),
         }
-        client.hset(keys.job(self.ident), mapping=fields | {"pipeline_id": pipeline})
+        step.hset(keys.job(self.ident), mapping=fields | {"pipeline_id": pipeline})
+        step.execute()
         return self
 
     def count(self, **figures: int) -> None:
