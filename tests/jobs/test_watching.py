@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -51,6 +52,26 @@ def test_jobs_are_read_in_their_order_with_what_was_requested(store: JobStore) -
     assert len(found[1].record["note"]) >= LONGEST
     assert "unknown" not in found[1].record
     assert Watch(store).jobs([]) == []
+
+
+def test_a_job_that_is_taken_from_one_of_many_queues_is_never_nowhere(store: JobStore) -> None:
+    names = [f"tagged-{number}" for number in range(1000)]
+    store.client.lpush(names[-1], IDENT)
+    over = threading.Event()
+
+    def move() -> None:
+        while not over.is_set():
+            store.client.lmove(names[-1], "working", "LEFT", "LEFT")
+            store.client.lmove("working", names[-1], "LEFT", "LEFT")
+
+    thread = threading.Thread(target=move)
+    thread.start()
+    try:
+        looks = [Watch(store).live(names) for _ in range(100)]
+    finally:
+        over.set()
+        thread.join()
+    assert [len(look.working) + len(look.queues[names[-1]]) for look in looks] == [1] * 100
 
 
 def test_the_newest_entries_of_a_log_are_read_behind_a_number(store: JobStore) -> None:

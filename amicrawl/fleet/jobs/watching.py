@@ -195,7 +195,8 @@ class Watch:
     def live(self, queues: Iterable[str], *, whole: bool = False) -> Live:
         """Return which jobs run, and which wait in *queues*: the next of each, or all if *whole*."""
         keys, names = self._store.keys, list(queues)
-        with self._store.responding(), self._store.client.pipeline(transaction=False) as batch:
+        with self._store.responding(), self._store.client.pipeline() as batch:
+            # In one step, or a job that is taken from its queue meanwhile would be nowhere.
             # Not a plain LRANGE: elements may have any size. Not `redis_values`: all in one round trip.
             read = self._store.scripts.script("read")
             most = MOST_JOBS if whole else MOST_WAITING
