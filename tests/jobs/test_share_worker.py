@@ -222,9 +222,10 @@ def test_a_crawl_whose_partition_was_lost_is_killed(store: JobStore, tmp_path: P
 
 HANGS = """
 import os, signal, sys, time, redis
-client = redis.Redis.from_url(sys.argv[1])
+client, token = redis.Redis.from_url(sys.argv[1]), os.environ["AMICRAWL_JOB_TOKEN"]
 for _ in range(12):
-    client.set("amicrawl:lease:work.p0", os.environ["AMICRAWL_JOB_TOKEN"], px=2000)
+    client.set("amicrawl:lease:work.p0", token, px=2000)
+    client.hset("amicrawl:claim:work.p0", "begun", token)
     time.sleep(0.25)
 os.kill(os.getpid(), signal.SIGSTOP)
 """
