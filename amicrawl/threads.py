@@ -45,8 +45,8 @@ class StoppableCall(Generic[T]):
 
     def __init__(self, work: Callable[[], T]) -> None:
         """*work* is what is called."""
-        # A Ctrl-C in the midst of the locks of `threading`, or of a Future, which are Python themselves,
-        # ends in a RuntimeError, or in a lock that nobody opens: this is one of the interpreter's.
+        # The locks of `threading` and of a Future are written in Python: a Ctrl-C within them ends in a
+        # RuntimeError, or in a lock that is never released. This one is the interpreter's own.
         self._over = _thread.allocate_lock()
         self._over.acquire()
         self._work = work

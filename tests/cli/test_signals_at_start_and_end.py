@@ -29,6 +29,19 @@ main()
 """
 
 
+def _run(directory: Path, script: str, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run *script* with *words* in *directory*, as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", script, *words],
+        cwd=directory,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
 @pytest.mark.parametrize("number", [2, 15])
 @pytest.mark.parametrize(
     "module",
@@ -37,15 +50,7 @@ main()
 def test_a_signal_at_any_import_ends_a_crawl_in_order(tmp_path: Path, module: str, number: int) -> None:
     (tmp_path / "urls.txt").write_text("http://127.0.0.1:9/\n")
     words = ["crawl", "urls.txt", "-s", "AMICRAWL_ALLOW_PRIVATE=127.0.0.0/8"]
-    done = subprocess.run(
-        [sys.executable, "-c", _HIT, module, str(number), *words],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = _run(tmp_path, _HIT, module, str(number), *words)
     assert done.returncode == ExitCode.STOPPED, done.stderr
     assert "Traceback" not in done.stderr
     assert done.stderr
@@ -53,15 +58,7 @@ def test_a_signal_at_any_import_ends_a_crawl_in_order(tmp_path: Path, module: st
 
 def test_a_command_that_is_interrupted_says_so(tmp_path: Path) -> None:
     (tmp_path / "a.warc.gz").write_bytes(b"")
-    done = subprocess.run(
-        [sys.executable, "-c", _HIT, "amicrawl.archive.index.merging", "2", "merge", "x", "-o", "y"],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = _run(tmp_path, _HIT, "amicrawl.archive.index.merging", "2", "merge", "x", "-o", "y")
     assert done.returncode == ExitCode.STOPPED, done.stderr
     assert "Stopped" in done.stderr
     assert "Traceback" not in done.stderr
@@ -101,15 +98,7 @@ def test_a_signal_while_a_command_ends_has_no_other_code_than_its_own_or_that_of
     tmp_path: Path, words: str, code: ExitCode, when: str
 ) -> None:
     """Its own once Python is ended, when no handler would be called any more."""
-    done = subprocess.run(
-        [sys.executable, "-c", _HIT_AT_THE_END, when, *words.split()],
-        cwd=tmp_path,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    done = _run(tmp_path, _HIT_AT_THE_END, when, *words.split())
     is_ended = when in ("atexit", "__del__")
     assert done.returncode == (code if is_ended else ExitCode.STOPPED), done.stderr
     assert "Traceback" not in done.stderr
